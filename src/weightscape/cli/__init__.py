@@ -1,0 +1,1 @@
+"""The command line: `weightscape demo | fit | predict | report | data`."""

@@ -1,0 +1,81 @@
+"""The entry: the commands, and what happens when one fails.
+
+Mistakes that the user can mend end in one line and exit code 2; an interruption ends in one line that says what is
+kept, and exit code 130; anything else is a fault of the program and shows its trace.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from jax.extend import backend
+from typer.exceptions import TyperException
+
+import weightscape
+from weightscape.cli.data import data
+from weightscape.cli.demo import demo
+from weightscape.cli.errors import Stopped, one_line
+from weightscape.cli.fit import fit
+from weightscape.cli.predict import predict
+from weightscape.cli.report import report
+from weightscape.core import InputError, InputTypeError, devices
+
+MISTAKE = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Bayesian deep learning in weight space: networks with honest error bars.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _command in (demo, fit, predict, report, data):
+    app.command()(_command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"weightscape {weightscape.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Bayesian deep learning in weight space: networks with honest error bars."""
+
+
+def main() -> None:
+    """Run the command line on all cores."""
+    # A package that is imported above computes a constant, which starts the CPU backend with a single device.
+    backend.clear_backends()
+    devices()
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        exit_code = int(app(list(arguments), prog_name="weightscape", standalone_mode=False) or 0)
+    except TyperException as error:
+        return _fail(error.format_message(), MISTAKE)
+    except (InputError, InputTypeError, OSError) as error:
+        return _fail(one_line(error), MISTAKE)
+    except Stopped as error:
+        return _fail(one_line(error), INTERRUPTED)
+    # Typer turns an interruption into this code.
+    return _fail("Stopped. Files that are written stay as they are.", exit_code) if exit_code == INTERRUPTED else exit_code
+
+
+def _fail(message: str, exit_code: int) -> int:
+    typer.echo(f"weightscape: {message}", err=True)
+    return exit_code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Where chains run: every device takes an equal share of them.
+
+A CPU counts as one device unless it is told otherwise before the first computation; `devices(2)` makes two
+cores count as two devices, and chains that are sharded over them run side by side.
+"""
+
+import os
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from weightscape.core.checks import InputError, require_count
+
+CHAIN_AXIS = "chain"
+
+
+def devices(num: int | None = None) -> list[Any]:
+    """Let `num` CPU cores count as devices (default: all cores), and return the devices.
+
+    Call it before the first computation. On an accelerator the accelerator's own devices are returned.
+    """
+    wanted = len(os.sched_getaffinity(0)) if num is None and hasattr(os, "sched_getaffinity") else num
+    wanted = wanted or os.cpu_count() or 1
+    require_count("`num` of devices", wanted)
+    try:
+        jax.config.update("jax_num_cpu_devices", wanted)
+    except RuntimeError as error:
+        have = len(jax.devices())
+        if have != wanted:
+            raise InputError(
+                f"`devices({wanted})` must be called before the first computation, got a backend that runs "
+                f"with {have}. Move the call to the top of the program."
+            ) from error
+    return jax.devices()
+
+
+def chain_mesh(num_chains: int) -> Mesh:
+    """A mesh of the most devices that can share `num_chains` equally."""
+    available = jax.devices()
+    count = max(n for n in range(1, min(len(available), num_chains) + 1) if num_chains % n == 0)
+    return Mesh(np.array(available[:count]), (CHAIN_AXIS,))

@@ -1,0 +1,31 @@
+"""Scores: how good predictions are, and how close to those of a reference."""
+
+from weightscape.evaluate.agreement import agreement, total_variation
+from weightscape.evaluate.brier import brier
+from weightscape.evaluate.calibration import Reliability, ece, reliability
+from weightscape.evaluate.comparison import comparison_table
+from weightscape.evaluate.coverage import coverage, interval_width, pit
+from weightscape.evaluate.crps import crps, pointwise_crps
+from weightscape.evaluate.errors import accuracy, rmse
+from weightscape.evaluate.nll import nll
+from weightscape.evaluate.scores import Scores, scores
+
+__all__ = [
+    "Reliability",
+    "Scores",
+    "accuracy",
+    "agreement",
+    "brier",
+    "comparison_table",
+    "coverage",
+    "crps",
+    "ece",
+    "interval_width",
+    "nll",
+    "pit",
+    "pointwise_crps",
+    "reliability",
+    "rmse",
+    "scores",
+    "total_variation",
+]

@@ -1,0 +1,55 @@
+"""Scores: the usual numbers about predictions, together.
+
+    classification: accuracy, nll, brier, ece         regression: rmse, nll, crps, coverage_90
+
+Accuracy is larger when better, coverage_90 should be near 0.9, all others are smaller when better. Each has a file of
+its own that says exactly what it is.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from jaxtyping import ArrayLike
+
+from weightscape.core.checks import require_type
+from weightscape.evaluate.brier import brier
+from weightscape.evaluate.calibration import ece
+from weightscape.evaluate.coverage import coverage
+from weightscape.evaluate.crps import crps
+from weightscape.evaluate.errors import accuracy, rmse
+from weightscape.evaluate.nll import nll
+from weightscape.predictive import Predictive
+
+
+class Scores(Mapping[str, float]):
+    """Scores by name; prints as one line."""
+
+    def __init__(self, values: Mapping[str, float]):
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Scores({self._values})"
+
+    def __str__(self) -> str:
+        return "  ".join(f"{name} {value:.4g}" for name, value in self._values.items())
+
+
+def scores(predictive: Predictive, y: ArrayLike | list) -> Scores:
+    """The scores of predictions, given what came, in original units."""
+    remedy = "Pass `predict(draws, x)`."
+    came = type(predictive).__name__
+    require_type(isinstance(predictive, Predictive), "`predictive` of scores must be a Predictive", came, remedy)
+    checked = predictive.check_targets(y)
+    if predictive.task == "classification":
+        named = {"accuracy": accuracy, "nll": nll, "brier": brier, "ece": ece}
+    else:
+        named = {"rmse": rmse, "nll": nll, "crps": crps, "coverage_90": coverage}
+    return Scores({name: score(predictive, checked) for name, score in named.items()})

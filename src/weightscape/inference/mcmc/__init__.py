@@ -1,0 +1,5 @@
+"""Markov chain Monte Carlo."""
+
+from weightscape.inference.mcmc.hmc import HMC
+
+__all__ = ["HMC"]

@@ -1,0 +1,122 @@
+"""Hamiltonian Monte Carlo: the gold standard that other methods are measured against.
+
+Chains start at the network's own initial weights (or at `init`), warm up, and are then run with fixed tuning; they are
+sharded over devices and vectorised within each. Draws target p(θ | D) exactly as their number grows.
+
+Reference: Neal (2011), MCMC using Hamiltonian dynamics, section 3.
+"""
+
+import os
+import time
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from weightscape.core import Plan, PRNGKey, Progress, Tree, default_progress, drive, map_chains, registered
+from weightscape.core.checks import require, require_count, require_fraction, require_positive
+from weightscape.core.keys import chain_keys, require_key
+from weightscape.core.numbers import number
+from weightscape.draws import Draws, Recorder
+from weightscape.inference.mcmc.transition import Transition
+from weightscape.inference.mcmc.warmup import Warmup
+from weightscape.inference.method import Method, settings
+from weightscape.inference.start import start_positions
+from weightscape.posterior import Posterior
+
+_WARMUP_SHARE = 0.4
+"""The part of a bounded run's time that warm-up may take."""
+
+
+@registered("inference.HMC")
+class HMC(Method):
+    """Hamiltonian Monte Carlo with warm-up.
+
+    - `num_chains`, `num_draws`: how many chains, and draws kept of each.
+    - `num_warmup`: transitions of warm-up; 0 keeps `step_size` as it is.
+    - `num_leapfrog`: leapfrog steps of a transition, on average.
+    - `jitter`: trajectories vary by this fraction around `num_leapfrog`; 0 makes all equally long.
+    - `step_size`: ε, the first guess where warm-up adapts it.
+    - `target_acceptance`: what warm-up aims at.
+    - `adapt_mass`: whether warm-up learns a diagonal mass.
+    - `thin`: transitions for each draw kept.
+    """
+
+    num_chains: int = eqx.field(static=True, default=4)
+    num_draws: int = eqx.field(static=True, default=500)
+    num_warmup: int = eqx.field(static=True, default=500)
+    num_leapfrog: int = eqx.field(static=True, default=32)
+    jitter: Float[Array, ""] = eqx.field(default=0.5, converter=number)
+    step_size: Float[Array, ""] = eqx.field(default=0.05, converter=number)
+    target_acceptance: Float[Array, ""] = eqx.field(default=0.8, converter=number)
+    adapt_mass: bool = eqx.field(static=True, default=True)
+    thin: int = eqx.field(static=True, default=1)
+
+    def __check_init__(self):
+        for name in ("num_chains", "num_draws", "num_leapfrog", "thin"):
+            require_count(f"`{name}` of HMC", getattr(self, name))
+        require_count("`num_warmup` of HMC", self.num_warmup, least=0)
+        require_positive("`step_size` of HMC", self.step_size)
+        require_fraction("`target_acceptance` of HMC", float(self.target_acceptance))
+        jitter = float(self.jitter)
+        require(0 <= jitter <= 1, "`jitter` of HMC must lie between 0 and 1", jitter, "Pass a fraction such as 0.5.")
+
+    def run(
+        self,
+        key: PRNGKey,
+        posterior: Posterior,
+        *,
+        draws: Draws | None = None,
+        init: Draws | None = None,
+        store: str | os.PathLike | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        require_key(key, "HMC.run")
+        progress, began = default_progress(progress), time.monotonic()
+        key_start, key_warmup, key_draws = jax.random.split(key, 3)
+        recorder = Recorder(posterior, store)
+        transition = Transition(posterior, jnp.asarray(self.num_leapfrog), self.jitter)
+        warmup = Warmup(
+            transition,
+            self.step_size,
+            self.target_acceptance,
+            jnp.asarray(self.num_warmup),
+            jnp.asarray(int(self.adapt_mass)),
+        )
+        positions = start_positions(key_start, posterior, self.num_chains, init)
+        state = self._warm_up(key_warmup, warmup, positions, progress)
+        warm = time.monotonic() - began
+        plan = Plan(self.num_draws, self.thin, seconds=progress.seconds_left())
+        for chunk in drive(
+            transition,
+            chain_keys(key_draws, self.num_chains),
+            state,
+            plan,
+            label="sampling",
+            progress=progress,
+            facts=lambda sampled: _facts(sampled.info),
+        ):
+            recorder.add(chunk.outputs)
+        facts = {**settings(self), "warmup_seconds": warm, "seconds": time.monotonic() - began}
+        return recorder.finish(facts, examine=True)
+
+    def _warm_up(self, key: PRNGKey, warmup: Warmup, positions: Tree, progress: Progress) -> Tree:
+        state = map_chains(warmup.init, positions)
+        plan = Plan(self.num_warmup, seconds=_WARMUP_SHARE * progress.seconds_left())
+        for chunk in drive(
+            warmup,
+            chain_keys(key, self.num_chains),
+            state,
+            plan,
+            label="warm-up",
+            progress=progress,
+            facts=lambda notes: _facts(notes._asdict()),
+        ):
+            state = chunk.state
+        return map_chains(warmup.finish, state)
+
+
+def _facts(info: dict[str, np.ndarray]) -> dict[str, float]:
+    return {"acceptance": float(np.mean(info["acceptance"])), "divergent": float(np.sum(info["is_divergent"]))}

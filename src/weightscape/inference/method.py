@@ -1,0 +1,40 @@
+"""A method is a way to approximate a posterior: a frozen configuration with one verb, `run`."""
+
+import abc
+import os
+from typing import Any
+
+import equinox as eqx
+
+from weightscape.core import PRNGKey, Progress
+from weightscape.core.config import encode
+from weightscape.draws import Draws
+from weightscape.posterior import Posterior
+
+
+class Method(eqx.Module):
+    """Settings of an inference method. Numbers are arrays, so changing one compiles nothing anew."""
+
+    @abc.abstractmethod
+    def run(
+        self,
+        key: PRNGKey,
+        posterior: Posterior,
+        *,
+        draws: Draws | None = None,
+        init: Draws | None = None,
+        store: str | os.PathLike | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Approximate the posterior.
+
+        - `draws`: given to methods that learn from draws.
+        - `init`: where to start; chains take its last draws in turn.
+        - `store`: a folder that takes the draws as they are made.
+        - `progress`: what to report to, and how long the run may take.
+        """
+
+
+def settings(method: Method) -> dict[str, Any]:
+    """The method's name and settings as plain JSON, for the record of a run."""
+    return {"method": type(method).__name__, "settings": encode(method).tree}

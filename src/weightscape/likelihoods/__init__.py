@@ -1,0 +1,25 @@
+"""Likelihoods: densities of targets given a network's outputs."""
+
+from weightscape.likelihoods.classes import Bernoulli, Categorical
+from weightscape.likelihoods.gaussian import Gaussian, HeteroscedasticGaussian
+from weightscape.likelihoods.likelihood import (
+    NO_OWN,
+    ClassificationLikelihood,
+    Likelihood,
+    Own,
+    RegressionLikelihood,
+    as_columns,
+)
+
+__all__ = [
+    "NO_OWN",
+    "Bernoulli",
+    "Categorical",
+    "ClassificationLikelihood",
+    "Gaussian",
+    "HeteroscedasticGaussian",
+    "Likelihood",
+    "Own",
+    "RegressionLikelihood",
+    "as_columns",
+]

@@ -1,0 +1,45 @@
+"""Classes given the network's logits.
+
+p(y = c) = softmax(outputs)_c       `Categorical`: one logit for each class
+p(y = 1) = sigmoid(output)          `Bernoulli`: one logit for two classes
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Shaped
+
+from weightscape.core.checks import require_count
+from weightscape.core.config import registered
+from weightscape.likelihoods.likelihood import ClassificationLikelihood
+
+
+@registered("likelihoods.Categorical")
+class Categorical(ClassificationLikelihood):
+    """y ~ softmax(outputs) over `num_classes` classes."""
+
+    num_classes: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        require_count("`num_classes` of Categorical", self.num_classes, least=2)
+
+    def num_outputs(self, y: Shaped[Array, "point ..."]) -> int:
+        return self.num_classes
+
+    def log_probabilities(self, outputs: Float[Array, "point class"]) -> Float[Array, "point class"]:
+        return jax.nn.log_softmax(outputs, axis=1)
+
+
+@registered("likelihoods.Bernoulli")
+class Bernoulli(ClassificationLikelihood):
+    """y ~ Bernoulli(sigmoid(output)), for classes 0 and 1."""
+
+    @property
+    def num_classes(self) -> int:
+        return 2
+
+    def num_outputs(self, y: Shaped[Array, "point ..."]) -> int:
+        return 1
+
+    def log_probabilities(self, outputs: Float[Array, "point 1"]) -> Float[Array, "point 2"]:
+        return jnp.concatenate([jax.nn.log_sigmoid(-outputs), jax.nn.log_sigmoid(outputs)], axis=1)

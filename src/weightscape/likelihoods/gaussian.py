@@ -1,0 +1,105 @@
+"""Gaussian noise around the network's output.
+
+    y ~ N(f(x), σ²)                 `Gaussian`, σ fixed or inferred under a prior
+    y ~ N(f(x), exp(2 g(x)))        `HeteroscedasticGaussian`, the network gives mean f and log-scale g
+
+Scales are in the units the network sees: where a batch carries a scaling, those of the standardised targets.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, ArrayLike, Float, Shaped
+
+from weightscape.core.checks import require_positive
+from weightscape.core.config import registered
+from weightscape.core.numbers import number
+from weightscape.core.types import PRNGKey
+from weightscape.likelihoods.likelihood import NO_OWN, Own, RegressionLikelihood, as_columns, num_columns
+from weightscape.priors import Prior
+
+
+def _scale(value: ArrayLike | Prior) -> Array | Prior:
+    return value if isinstance(value, Prior) else number(value)
+
+
+@registered("likelihoods.Gaussian")
+class Gaussian(RegressionLikelihood):
+    """y ~ N(f(x), σ²), independent for each entry of the target.
+
+    - `scale`: σ, a number; or a prior such as `priors.Gamma(0.5, 1.0)`, and σ is inferred beside the weights.
+    """
+
+    scale: Float[Array, ""] | Prior = eqx.field(default=1.0, converter=_scale)
+
+    def __check_init__(self):
+        if not isinstance(self.scale, Prior):
+            require_positive("`scale` of Gaussian", self.scale)
+
+    def num_outputs(self, y: Shaped[Array, "point ..."]) -> int:
+        return num_columns(y)
+
+    def own_priors(self) -> dict[str, Prior]:
+        return {"scale": self.scale} if isinstance(self.scale, Prior) else {}
+
+    def log_density(
+        self, outputs: Float[Array, "point output"], y: Float[Array, "point ..."], own: Own = NO_OWN
+    ) -> Float[Array, " point"]:
+        return jnp.sum(norm.logpdf(as_columns(y), outputs, self._sigma(own)), axis=1)
+
+    def sample(
+        self, key: PRNGKey, outputs: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point output"]:
+        return outputs + self._sigma(own) * jax.random.normal(key, outputs.shape, outputs.dtype)
+
+    def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:
+        return outputs
+
+    def variance(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:
+        return jnp.broadcast_to(self._sigma(own) ** 2, outputs.shape)
+
+    def cumulative(
+        self, outputs: Float[Array, "point output"], y: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point output"]:
+        return norm.cdf(y, outputs, self._sigma(own))
+
+    def _sigma(self, own: Own) -> Array:
+        return own["scale"] if isinstance(self.scale, Prior) else self.scale
+
+
+@registered("likelihoods.HeteroscedasticGaussian")
+class HeteroscedasticGaussian(RegressionLikelihood):
+    """y ~ N(f(x), exp(2 g(x))): the first half of the outputs are means f, the second half log-scales g."""
+
+    def num_outputs(self, y: Shaped[Array, "point ..."]) -> int:
+        return 2 * num_columns(y)
+
+    def own_priors(self) -> dict[str, Prior]:
+        return {}
+
+    def log_density(
+        self, outputs: Float[Array, "point output"], y: Float[Array, "point ..."], own: Own = NO_OWN
+    ) -> Float[Array, " point"]:
+        mean, log_scale = jnp.split(outputs, 2, axis=1)
+        # The log-scale is used as it is: log(exp(g)) would overflow where g is large.
+        standardised = (as_columns(y) - mean) * jnp.exp(-log_scale)
+        return jnp.sum(norm.logpdf(standardised) - log_scale, axis=1)
+
+    def sample(
+        self, key: PRNGKey, outputs: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point target"]:
+        mean, log_scale = jnp.split(outputs, 2, axis=1)
+        return mean + jnp.exp(log_scale) * jax.random.normal(key, mean.shape, mean.dtype)
+
+    def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point target"]:
+        return jnp.split(outputs, 2, axis=1)[0]
+
+    def variance(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point target"]:
+        return jnp.exp(2 * jnp.split(outputs, 2, axis=1)[1])
+
+    def cumulative(
+        self, outputs: Float[Array, "point output"], y: Float[Array, "point target"], own: Own = NO_OWN
+    ) -> Float[Array, "point target"]:
+        mean, log_scale = jnp.split(outputs, 2, axis=1)
+        return norm.cdf(y, mean, jnp.exp(log_scale))

@@ -1,0 +1,64 @@
+"""The predictive distribution is a mixture with one component for each draw.
+
+    p(y | x, D) ≈ Σ_i w_i p(y | f(x; θ_i), φ_i),        Σ_i w_i = 1
+
+w_i are importance weights, or 1/n; φ_i are the likelihood's own parameters.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from weightscape.core.checks import require
+from weightscape.core.types import Tree
+from weightscape.draws import Draws
+from weightscape.likelihoods import Own, RegressionLikelihood
+
+
+class Components(eqx.Module):
+    """All components at some points.
+
+    - `outputs`: the network's outputs of each draw.
+    - `own`: φ, the likelihood's own parameters, each of shape (draw,).
+    - `weights`: w, summing to one; padding has weight zero.
+    """
+
+    outputs: Float[Array, "draw point output"]
+    own: Own
+    weights: Float[Array, " draw"]
+
+    def average(self, values: Float[Array, "draw *rest"]) -> Float[Array, "*rest"]:
+        """Σ_i w_i values_i."""
+        # Without the precision, tensor cores would round the factors to ten bits.
+        return jnp.tensordot(self.weights, values, axes=1, precision=jax.lax.Precision.HIGHEST)
+
+    def cumulative(
+        self, likelihood: RegressionLikelihood, z: Float[Array, "point target"]
+    ) -> Float[Array, "point target"]:
+        """F(z) = Σ_i w_i P(Y ≤ z | f(x; θ_i), φ_i), entry by entry."""
+        each = jax.vmap(lambda outputs, own: likelihood.cumulative(outputs, z, own))(self.outputs, self.own)
+        return self.average(each)
+
+
+def mixture_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
+    """w = softmax(log weights) over all draws of all chains, in double precision; 1/n where there are none."""
+    if draws.log_weights is None:
+        return np.full(len(draws), 1 / len(draws))
+    log_weights = np.asarray(draws.log_weights, np.float64).reshape(-1)
+    largest = log_weights.max()
+    remedy = "Check the densities behind them, or leave these draws out."
+    require(bool(np.isfinite(largest)), "`log_weights` of Draws must have a finite maximum", largest, remedy)
+    weights = np.exp(log_weights - largest)
+    return weights / weights.sum()
+
+
+def flat_own(draws: Draws, padded_draws: int) -> Tree:
+    """The likelihood's own parameters on one draw axis, the last one repeated up to `padded_draws`."""
+
+    def flatten(leaf: Array | np.ndarray) -> Array:
+        flat = np.asarray(leaf).reshape(-1)
+        return jnp.asarray(np.pad(flat, (0, padded_draws - len(flat)), mode="edge"))
+
+    return {name: flatten(leaf) for name, leaf in draws.params.likelihood.items()}

@@ -1,0 +1,41 @@
+"""Mean and variance of a regression's predictive mixture, by the law of total variance.
+
+    E[y] = Σ_i w_i μ_i
+    Var[y] = Σ_i w_i σ_i²  +  Σ_i w_i (μ_i − E[y])²
+             aleatoric        epistemic
+
+μ_i and σ_i² are the mean and variance of y under draw i. The sums are those of the mixture itself, without a
+correction for the number of draws. The variance is taken in two passes, since E[μ²] − E[μ]² loses all digits where the
+mean is large; the mean is taken around the first draw, so that its rounding is relative to the spread of the μ_i.
+"""
+
+from typing import NamedTuple
+
+import jax
+from jaxtyping import Array, Float
+
+from weightscape.likelihoods import RegressionLikelihood
+from weightscape.predictive.components import Components
+
+
+class Moments(NamedTuple):
+    """E[y] and the two parts of Var[y]."""
+
+    mean: Float[Array, "point target"]
+    aleatoric_variance: Float[Array, "point target"]
+    epistemic_variance: Float[Array, "point target"]
+
+
+def moments(likelihood: RegressionLikelihood, components: Components) -> Moments:
+    """The moments of the mixture at each point."""
+    means, variances = component_moments(likelihood, components)
+    mean = means[0] + components.average(means - means[:1])
+    return Moments(mean, components.average(variances), components.average((means - mean[None]) ** 2))
+
+
+def component_moments(
+    likelihood: RegressionLikelihood, components: Components
+) -> tuple[Float[Array, "draw point target"], Float[Array, "draw point target"]]:
+    """μ_i and σ_i² of every draw."""
+    means = jax.vmap(likelihood.mean)(components.outputs, components.own)
+    return means, jax.vmap(likelihood.variance)(components.outputs, components.own)

@@ -1,0 +1,36 @@
+"""Reports: figures, and one page that says what a run found."""
+
+from weightscape.report.bands import Bands, Scatter, bands, plot_bands
+from weightscape.report.calibration import plot_coverage, plot_reliability
+from weightscape.report.class_map import plane, plot_class_map
+from weightscape.report.doubt import plot_doubt
+from weightscape.report.page import render_page
+from weightscape.report.parity import plot_parity
+from weightscape.report.report import Picture, Report, Table
+from weightscape.report.run import Fitted, report_run, score_table
+from weightscape.report.trace import plot_trace
+from weightscape.report.weights import plot_weights
+from weightscape.report.write import write_report
+
+__all__ = [
+    "Bands",
+    "Fitted",
+    "Picture",
+    "Report",
+    "Scatter",
+    "Table",
+    "bands",
+    "plane",
+    "plot_bands",
+    "plot_class_map",
+    "plot_coverage",
+    "plot_doubt",
+    "plot_parity",
+    "plot_reliability",
+    "plot_trace",
+    "plot_weights",
+    "render_page",
+    "report_run",
+    "score_table",
+    "write_report",
+]

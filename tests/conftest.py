@@ -1,0 +1,53 @@
+"""Settings and fixtures that every test shares.
+
+Two CPU devices, so that sharded code is tested as such; rank promotion is an error; nothing is written
+outside pytest's own directories. weightscape is not imported here: the shape checker must see it first.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import jaxtyping
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+# Both must be set before any backend starts, which importing a test module may do.
+jax.config.update("jax_num_cpu_devices", 2)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+os.environ["MPLBACKEND"] = "Agg"
+# Kept between runs: with the empty cache of a fresh home matplotlib looks through all fonts.
+os.environ["MPLCONFIGDIR"] = str(ROOT / ".pytest_cache" / "matplotlib")
+if SHARED_DATA.is_dir():
+    os.environ.setdefault("WEIGHTSCAPE_DATA", str(SHARED_DATA))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _private_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give the tests, and processes that they start, a home and a cache of their own."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("USERPROFILE", str(home))
+        patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+        patch.setenv("WEIGHTSCAPE_CACHE", str(home / "cache" / "weightscape"))
+        yield
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """Run one test in double precision; arrays made inside it are float64 unless told otherwise."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Run one test without the shape checker, to see the errors that users see."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,0 +1,167 @@
+"""The driver: its bits do not depend on chunks, and it compiles once."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array
+
+from weightscape.core import Plan, Silent, drive, loop, map_chains
+from weightscape.core.keys import chain_keys
+
+TRACES = []
+
+
+class Walk(eqx.Module):
+    """A random walk; the state's second part is weakly typed at first, as blackjax's are."""
+
+    scale: Array
+
+    def __call__(self, key, state, index):
+        TRACES.append(None)
+        position, count = state
+        position = position + self.scale * jax.random.normal(key, position.shape)
+        return (position, count + 1), {"position": position, "index": index}
+
+
+class Recorder(Silent):
+    """Notes what it hears, and can end the run's time."""
+
+    def __init__(self):
+        self.heard = []
+
+    def start(self, label, total):
+        self.heard.append(("start", label, total))
+
+    def advance(self, done, facts):
+        self.heard.append((done, facts))
+
+    def finish(self):
+        self.heard.append("finish")
+
+
+def start(num_chains):
+    return jnp.zeros((num_chains, 2)), jax.vmap(lambda i: i * 0 + 1.0)(jnp.arange(num_chains))
+
+
+def run(plan, num_chains=4, scale=0.5, progress=None, state=None):
+    chunks = list(
+        drive(
+            Walk(jnp.asarray(scale)),
+            chain_keys(jax.random.key(0), num_chains),
+            start(num_chains) if state is None else state,
+            plan,
+            label="walking",
+            progress=progress or Silent(),
+        )
+    )
+    outputs = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *(chunk.outputs for chunk in chunks))
+    return chunks, outputs
+
+
+def by_hand(num_chains, num_steps, scale=0.5):
+    keys = chain_keys(jax.random.key(0), num_chains)
+    steps = [
+        [jax.random.normal(jax.random.fold_in(keys[c], i), (2,)) for i in range(num_steps)] for c in range(num_chains)
+    ]
+    return scale * np.cumsum(np.array(steps), axis=1)
+
+
+def test_outputs_are_those_of_a_plain_loop():
+    _, outputs = run(Plan(12))
+    np.testing.assert_allclose(outputs["position"], by_hand(4, 12), rtol=1e-5, atol=1e-6)
+    assert outputs["index"][0].tolist() == list(range(12))
+
+
+def test_thinning_keeps_every_third_step_and_first_shifts_the_index():
+    _, outputs = run(Plan(4, every=3))
+    np.testing.assert_allclose(outputs["position"], by_hand(4, 12)[:, 2::3], rtol=1e-5, atol=1e-6)
+    _, shifted = run(Plan(4, every=3, first=100))
+    assert shifted["index"][0].tolist() == [102, 105, 108, 111]
+
+
+def test_bits_do_not_depend_on_where_chunks_end(monkeypatch):
+    _, whole = run(Plan(100))
+    monkeypatch.setattr(loop, "_next_count", lambda count, seconds, capacity: 7)
+    chunks, pieces = run(Plan(100))
+    assert len(chunks) > 10
+    assert np.array_equal(whole["position"], pieces["position"])
+
+
+def test_a_run_continues_from_its_state():
+    _, whole = run(Plan(20))
+    chunks, first = run(Plan(12))
+    _, second = run(Plan(8, first=12), state=chunks[-1].state)
+    assert np.array_equal(np.concatenate([first["position"], second["position"]], axis=1), whole["position"])
+
+
+def test_many_chunks_and_new_numbers_compile_once(monkeypatch):
+    monkeypatch.setattr(loop, "_next_count", lambda count, seconds, capacity: 5)
+    run(Plan(60), num_chains=6)
+    before = len(TRACES)
+    chunks, _ = run(Plan(50, every=2, first=3), num_chains=6, scale=0.9)
+    assert len(chunks) > 8
+    # One trace finds the size of an output; nothing else is traced again.
+    assert len(TRACES) - before == 1
+
+
+def test_the_first_chunk_compiles_what_the_later_ones_use(monkeypatch):
+    monkeypatch.setattr(loop, "_next_count", lambda count, seconds, capacity: 5)
+    run(Plan(8), num_chains=10)
+    short = len(TRACES)
+    run(Plan(8), num_chains=14)
+    one_chunk = len(TRACES) - short
+    run(Plan(8 + 5 * 3), num_chains=22)
+    assert len(TRACES) - short - one_chunk == one_chunk
+
+
+@pytest.mark.parametrize("num_chains", [1, 2, 3, 4])
+def test_any_number_of_chains_shares_the_devices(num_chains):
+    _, outputs = run(Plan(5), num_chains=num_chains)
+    np.testing.assert_allclose(outputs["position"], by_hand(num_chains, 5), rtol=1e-5, atol=1e-6)
+
+
+def test_progress_hears_everything_and_the_clock_stops_the_run():
+    progress = Recorder()
+    run(Plan(300), progress=progress)
+    assert progress.heard[0] == ("start", "walking", 300)
+    assert progress.heard[-2][0] == 300
+    assert progress.heard[-1] == "finish"
+    _, outputs = run(Plan(10_000, seconds=0.0))
+    assert 0 < outputs["index"].shape[1] < 10_000
+
+
+def test_interruption_leaves_whole_chunks_and_ends_the_bar():
+    progress, kept = Recorder(), []
+    with pytest.raises(KeyboardInterrupt):
+        for chunk in drive(
+            Walk(jnp.asarray(0.5)),
+            chain_keys(jax.random.key(0), 4),
+            start(4),
+            Plan(5000),
+            label="walking",
+            progress=progress,
+        ):
+            kept.append(chunk.outputs["position"])
+            if len(kept) == 2:
+                raise KeyboardInterrupt
+    del chunk
+    whole = run(Plan(5000))[1]["position"]
+    together = np.concatenate(kept, axis=1)
+    assert np.array_equal(together, whole[:, : together.shape[1]])
+
+
+def test_chunks_aim_at_a_second_and_stay_in_the_buffer():
+    assert loop._next_count(8, 0.001, 64) == 32
+    assert loop._next_count(32, 4.0, 64) == 8
+    assert loop._next_count(64, 0.001, 64) == 64
+    assert loop._next_count(1, math.inf, 64) == 1
+
+
+def test_map_chains_is_vmap_over_devices():
+    values = jnp.arange(12.0).reshape(6, 2)
+    scale = eqx.Partial(lambda factor, row: factor * jnp.sum(row), jnp.asarray(2.0))
+    np.testing.assert_allclose(map_chains(scale, values), 2 * values.sum(axis=1))
