@@ -32,7 +32,7 @@ lint: setup ## check style, format, types and the order of imports
 	@$(RUN) ruff check --quiet .
 	@$(RUN) ruff format --check --quiet . || { echo "Some files are not formatted. Run: $(BIN)/ruff format ."; exit 1; }
 	@$(BIN)/basedpyright
-	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-cache --no-logo > $(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
 
 bench: setup ## run every script in benchmarks/
 	@for script in $(sort $(wildcard benchmarks/*.py)); do echo "$$script"; $(BIN)/python $$script || exit 1; done

@@ -15,9 +15,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
-# Both must be set before any backend starts, which importing a test module may do.
+# All must be set before any backend starts, which importing a test module may do.
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+if jax.__version_info__ < (0, 11):  # tests/test_canary.py says why; later versions may not know the flag
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_experimental_ynn_fusion_type=-reduce"
 
 os.environ["MPLBACKEND"] = "Agg"
 # Kept between runs: with the empty cache of a fresh home matplotlib looks through all fonts.

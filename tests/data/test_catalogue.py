@@ -58,6 +58,11 @@ def test_bundled_splits_are_fixed_by_their_seed():
     assert not np.array_equal(load("iris", seed=1).test.x, load("iris", seed=2).test.x)
 
 
+def test_bundled_splits_keep_the_class_proportions():
+    for seed in range(3):
+        assert np.bincount(load("iris", seed=seed).test.y).tolist() == [10, 10, 10]
+
+
 def test_options_reach_the_loader():
     assert len(load("iris", test_fraction=0.5).test) == 75
     assert load("linear_gaussian", n=7, d=2).train.x.shape == (7, 2)

@@ -108,6 +108,7 @@ def test_local_images_keep_their_units_and_share_one_scale(tmp_path, load, name,
     np.testing.assert_allclose(data.train.scaling.x_scale, arrays["x_train"].std(), rtol=1e-5)
     flat = load(directory=tmp_path, flatten=True, num_train=5, num_test=2)
     assert (flat.train.x.shape, flat.test.x.shape) == ((5, np.prod(shape)), (2, np.prod(shape)))
+    np.testing.assert_array_equal(flat.train.x, arrays["x_train"][:5].reshape(5, -1))
     assert flat.train.scaling.inputs(flat.train.x).shape == flat.train.x.shape
     assert (data.name, data.task, len(data.classes)) == (name, "classification", 10)
 

@@ -53,9 +53,8 @@ def test_acceptance_reaches_its_target():
     for target in (0.65, 0.9):
         method = ws.HMC(num_chains=4, num_draws=300, num_warmup=1000, num_leapfrog=8, target_acceptance=target)
         reached.append(float(np.mean(method.run(jax.random.key(3), posterior).info["acceptance"])))
-    # The averaged step size errs on the small side: it is tuned on the last tenth of warm-up only.
-    assert abs(reached[0] - 0.65) < 0.17
-    assert abs(reached[1] - 0.9) < 0.08
+    # Dual averaging over the last 100 transitions leaves 0.25 / √100 for a chain, and half of that for four.
+    np.testing.assert_allclose(reached, [0.65, 0.9], atol=0.06)
 
 
 def test_mass_adaptation_learns_the_variances():
@@ -138,9 +137,9 @@ def test_bounded_time_ends_early_with_whole_draws():
         def seconds_left(self):
             return 0.0
 
-    draws = ws.HMC(num_chains=2, num_draws=100_000, num_warmup=100_000, num_leapfrog=2).run(
-        jax.random.key(0), linear().posterior, progress=Expired()
-    )
+    method = ws.HMC(num_chains=2, num_draws=100_000, num_warmup=100_000, num_leapfrog=2, step_size=0.01)
+    start = ws.MAP(num_steps=500).run(jax.random.key(0), linear().posterior)
+    draws = method.run(jax.random.key(0), linear().posterior, init=start, progress=Expired())
     assert 0 < draws.num_draws < 100_000
     assert np.all(np.isfinite(draws.log_density))
 

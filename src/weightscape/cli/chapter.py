@@ -39,7 +39,7 @@ class Trial(NamedTuple):
 
 def methods() -> dict[str, Method]:
     """The methods that the demo compares, from the quickest to the most careful."""
-    return {"MAP": MAP(), "deep ensemble": DeepEnsemble(), "HMC": HMC(num_chains=4, num_draws=500, num_warmup=500)}
+    return {"MAP": MAP(), "ensemble": DeepEnsemble(), "HMC": HMC(num_chains=4, num_draws=500, num_warmup=500)}
 
 
 def run_trials(key: PRNGKey, model: Model, dataset: Dataset, screen: Screen) -> dict[str, Trial]:

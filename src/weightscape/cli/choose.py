@@ -3,7 +3,7 @@
 The model is a small perceptron with a normal prior; regression infers its noise scale, classification uses a softmax.
 The method is HMC, the gold standard, where its cost fits into the time:
 
-    seconds ≈ transitions × leapfrog steps × (overhead + 6 × chains × points × weights / flops of all cores)
+    seconds ≈ start-up + transitions × leapfrog steps × (overhead + 6 × chains × points × weights / flops of all cores)
 
 and a deep ensemble otherwise.
 """
@@ -24,7 +24,8 @@ from weightscape.priors import Gamma, Normal
 from weightscape.report.numbers import counted, duration
 
 DEFAULT_MINUTES = 4.0
-_OVERHEAD_SECONDS = 50e-6
+_START_UP_SECONDS = 15.0
+_OVERHEAD_SECONDS = 100e-6
 _FLOPS_OF_A_CORE = 2e9
 _FULL_BATCH = 4096
 _BATCH_SIZE = 256
@@ -67,6 +68,7 @@ def choose_method(posterior: Posterior, options: MethodOptions) -> Choice:
     if options.name is not None:
         return Choice(_build(method_class(options.name), posterior, options), f"{options.name} was asked for.")
     method = _build(HMC, posterior, options)
+    assert isinstance(method, HMC)
     seconds, limit = expected_seconds(method, posterior), 60 * (options.minutes or DEFAULT_MINUTES)
     work = f"{counted(posterior.num_points, 'point')} × {counted(_num_weights(posterior), 'weight')}"
     if seconds <= limit:
@@ -78,10 +80,10 @@ def choose_method(posterior: Posterior, options: MethodOptions) -> Choice:
 
 
 def expected_seconds(method: HMC, posterior: Posterior) -> float:
-    """A rough cost of HMC on these cores, compilation left out."""
+    """A rough cost of HMC on these cores; the start-up is mostly compilation."""
     gradients = (method.num_warmup + method.num_draws * method.thin) * method.num_leapfrog
     flops = 6 * method.num_chains * posterior.num_points * _num_weights(posterior)
-    return gradients * (_OVERHEAD_SECONDS + flops / (_FLOPS_OF_A_CORE * len(jax.devices())))
+    return _START_UP_SECONDS + gradients * (_OVERHEAD_SECONDS + flops / (_FLOPS_OF_A_CORE * len(jax.devices())))
 
 
 def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> Method:

@@ -24,10 +24,10 @@ def tell_iris(key: PRNGKey, dataset: Dataset, screen: Screen) -> Chapter:
     model = Model(MLP(hidden=(16,), activation="tanh"), Categorical(num_classes=3), Normal(scale=1.0))
     trials = run_trials(key, model, dataset, screen)
     nearness = _nearness(trials)
-    distances = nearness["total variation to HMC"]
+    distances = nearness["total variation"]
     finding = (
         f"On the irises, HMC names {percent(trials['HMC'].scores['accuracy'])} of the test flowers rightly; a deep "
-        f"ensemble's probabilities are {shown(distances['deep ensemble'])} away from it in total variation, MAP's "
+        f"ensemble's probabilities are {shown(distances['ensemble'])} away from it in total variation, MAP's "
         f"{shown(distances['MAP'])}."
     )
     table = comparison("Irises: scores on the test rows, and distance to HMC", trials, _SCORES, nearness)
@@ -39,8 +39,8 @@ def _nearness(trials: Mapping[str, Trial]) -> dict[str, dict[str, float]]:
     reference = trials["HMC"].predictive
     others = {name: trial.predictive for name, trial in trials.items() if name != "HMC"}
     return {
-        "agreement with HMC": {name: float(agreement(p, reference)) for name, p in others.items()},
-        "total variation to HMC": {name: float(total_variation(p, reference)) for name, p in others.items()},
+        "agreement": {name: float(agreement(p, reference)) for name, p in others.items()},
+        "total variation": {name: float(total_variation(p, reference)) for name, p in others.items()},
     }
 
 

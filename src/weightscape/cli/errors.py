@@ -1,7 +1,7 @@
 """Errors on the command line: one line for what the user can mend, and a trace for what is our fault."""
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818  nothing went wrong
     """The user stopped the command; the message says what is kept and where."""
 
 

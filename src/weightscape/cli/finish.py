@@ -15,6 +15,7 @@ from weightscape.draws import Draws
 from weightscape.evaluate import scores
 from weightscape.predictive import predict
 from weightscape.report import Fitted, Table, report_run, score_table, write_report
+from weightscape.report.describe import describe_count
 from weightscape.report.numbers import counted
 
 _PICTURE_KEY = 1_000_003
@@ -22,8 +23,9 @@ _PICTURE_KEY = 1_000_003
 
 
 class Finished(NamedTuple):
-    """The scores as a table, and the page."""
+    """How many draws there were, the scores as a table, and the page."""
 
+    count: str
     table: Table
     page: Path
 
@@ -37,7 +39,7 @@ def finish_run(folder: Path, run: Run, out: Path) -> Finished:
     write_json(out / RESULT, _result(run, fitted))
     key = jax.random.fold_in(jax.random.key(run.seed), _PICTURE_KEY)
     page = write_report(report_run(key, fitted, _settings(run, dataset)), out)
-    return Finished(score_table(f"{dataset.name}: scores on the test rows", fitted.scores), page)
+    return Finished(describe_count(draws), score_table(f"{dataset.name}: scores on the test rows", fitted.scores), page)
 
 
 def plain_scores(found: Any) -> dict[str, float]:

@@ -69,7 +69,9 @@ def run_command(arguments: Sequence[str]) -> int:
     except Stopped as error:
         return _fail(one_line(error), INTERRUPTED)
     # Typer turns an interruption into this code.
-    return _fail("Stopped. Files that are written stay as they are.", exit_code) if exit_code == INTERRUPTED else exit_code
+    if exit_code == INTERRUPTED:
+        return _fail("Stopped. Files that are written stay as they are.", INTERRUPTED)
+    return exit_code
 
 
 def _fail(message: str, exit_code: int) -> int:

@@ -1,13 +1,13 @@
 """`weightscape predict`: predictions with error bars for the rows of a CSV file."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 import typer
 
-from weightscape.cli.new_rows import read_rows
+from weightscape.cli.new_rows import NewRows, read_rows
 from weightscape.cli.options import Quiet, RunFolder
 from weightscape.cli.run_folder import Run, read_draws, read_run
 from weightscape.cli.screen import Screen
@@ -21,11 +21,11 @@ from weightscape.report.numbers import counted, shown
 _LEVEL = 0.9
 _SHOWN_ROWS = 5
 
-NewRows = Annotated[Path, typer.Argument(metavar="ROWS.CSV", help="New rows, with the input columns of training.")]
+RowsFile = Annotated[Path, typer.Argument(metavar="ROWS.CSV", help="New rows, with the input columns of training.")]
 OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: pred.csv beside ROWS.CSV.")]
 
 
-def predict(run: RunFolder, rows: NewRows, out: OutFile = None, quiet: Quiet = False) -> None:
+def predict(run: RunFolder, rows: RowsFile, out: OutFile = None, quiet: Quiet = False) -> None:
     """Predict new rows with a fitted run, and write a CSV file.
 
     Columns: `row` (the line in ROWS.CSV, the header being line 1); for numbers `mean`, `std`, `epistemic_std` and the
@@ -39,7 +39,7 @@ def predict(run: RunFolder, rows: NewRows, out: OutFile = None, quiet: Quiet = F
     record = read_run(run)
     draws = read_draws(run)
     new = read_rows(rows, record)
-    table = prediction_table(record, predict_draws(draws, new.x), new.x, new.lines)
+    table = prediction_table(record, predict_draws(draws, new.x), new)
     write_text(file, table.to_csv(index=False))
     if not draws.facts.get("complete", True):
         screen.say(f"The run was stopped early: these predictions use the {counted(len(draws), 'draw')} it made.")
@@ -48,12 +48,12 @@ def predict(run: RunFolder, rows: NewRows, out: OutFile = None, quiet: Quiet = F
     screen.path(file)
 
 
-def prediction_table(run: Run, predictive: Predictive, x: np.ndarray, lines: list[Any]) -> pd.DataFrame:
+def prediction_table(run: Run, predictive: Predictive, new: NewRows) -> pd.DataFrame:
     """Predictions with one line for each row, in the order of the rows."""
     columns = _numbers(predictive) if run.task == "regression" else _classes(predictive, run.classes or ())
-    outside = np.where(np.asarray(run.training_range.outside(x)), "true", "false")
-    reasons = run.training_range.reasons(x)
-    return pd.DataFrame({"row": lines, **columns, "outside": outside, "outside_reason": reasons})
+    outside = np.where(np.asarray(run.training_range.outside(new.x)), "true", "false")
+    reasons = run.training_range.reasons(new.x)
+    return pd.DataFrame({"row": new.lines, **columns, "outside": outside, "outside_reason": reasons})
 
 
 def _numbers(predictive: Predictive) -> dict[str, np.ndarray]:

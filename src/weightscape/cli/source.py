@@ -1,7 +1,7 @@
 """Where the rows come from: a CSV file, or a data set with a name."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weightscape import data
 from weightscape.core import InputError
@@ -32,7 +32,7 @@ def load_source(request: Request) -> Dataset:
         asked = f"`{option}` must go with a CSV file"
         require(not given, asked, f"the data set {request.source!r}", "Leave it out; the data set knows its own.")
     description = known[request.source]
-    options = {"seed": request.seed} if description.source in ("made here", "scikit-learn") else {}
+    options: dict[str, Any] = {"seed": request.seed} if description.source in ("made here", "scikit-learn") else {}
     if description.source == "scikit-learn":
         options["test_fraction"] = request.test_fraction
     if "×" in description.inputs:

@@ -12,7 +12,7 @@ def comparison_table(rows: Mapping[str, Mapping[str, float]]) -> str:
 
     Example:
     >>> print(comparison_table({"HMC": {"accuracy": 0.9667}, "MAP": {"accuracy": 0.9, "nll": 0.25}}))
-    | method | accuracy | nll  |
+    | method | accuracy |  nll |
     |:-------|---------:|-----:|
     | HMC    |   0.9667 |    – |
     | MAP    |      0.9 | 0.25 |
@@ -23,8 +23,7 @@ def comparison_table(rows: Mapping[str, Mapping[str, float]]) -> str:
     body = [[name, *(_shown(row.get(column)) for column in columns)] for name, row in rows.items()]
     widths = [max(len(line[i]) for line in (header, *body)) for i in range(len(header))]
     rule = "|".join([":" + "-" * (widths[0] + 1), *("-" * (width + 1) + ":" for width in widths[1:])])
-    heading = "| " + " | ".join(name.ljust(width) for name, width in zip(header, widths, strict=True)) + " |"
-    return "\n".join([heading, f"|{rule}|", *(_line(line, widths) for line in body)])
+    return "\n".join([_line(header, widths), f"|{rule}|", *(_line(line, widths) for line in body)])
 
 
 def _shown(value: float | None) -> str:

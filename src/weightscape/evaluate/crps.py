@@ -65,21 +65,22 @@ def _integrate(
 def _panels(
     likelihood: RegressionLikelihood, components: Components, y: Float[Array, "point target"]
 ) -> tuple[Float[Array, "edge point target"], Float[Array, "edge point target"]]:
-    """Sorted edges, and F at each of them."""
-    evaluate = lambda z: jax.lax.map(lambda one: components.cumulative(likelihood, one), z)
+    """Sorted edges, and F at each of them.
 
-    def halve_worst(panels):
+    Copies of the last edge, between which panels are empty, hold the places of edges to come.
+    """
+    evaluate = lambda z: jax.lax.map(lambda one: components.cumulative(likelihood, one), z)
+    with_places = lambda values: jnp.concatenate([values, jnp.repeat(values[-1:], _ROUNDS * _HALVED, axis=0)])
+
+    def halve_worst(_, panels):
         edges, heights = panels
         rise = (edges[1:] - edges[:-1]) * (heights[1:] - heights[:-1])
         worst = jnp.moveaxis(jax.lax.top_k(jnp.moveaxis(rise, 0, -1), _HALVED)[1], -1, 0)
         middles = jnp.take_along_axis((edges[1:] + edges[:-1]) / 2, worst, axis=0)
-        return _merged(edges, middles), _merged(heights, evaluate(middles))
+        return _placed(edges, middles), _placed(heights, evaluate(middles))
 
     edges = _first_edges(likelihood, components, y)
-    panels = (edges, evaluate(edges))
-    for _ in range(_ROUNDS):
-        panels = halve_worst(panels)
-    return panels
+    return jax.lax.fori_loop(0, _ROUNDS, halve_worst, (with_places(edges), with_places(evaluate(edges))))
 
 
 def _first_edges(
@@ -94,6 +95,8 @@ def _first_edges(
     return jnp.concatenate([below, jnp.linspace(y, highest, _SIDE_PANELS + 1)[1:]])
 
 
-def _merged(sorted_values: Float[Array, "edge point target"], new: Float[Array, "more point target"]) -> Array:
-    # Edges and heights may be sorted apart, since F is monotone.
-    return jnp.sort(jnp.concatenate([sorted_values, new]), axis=0)
+def _placed(
+    values: Float[Array, "edge point target"], new: Float[Array, "more point target"]
+) -> Float[Array, "edge point target"]:
+    """`new` in the place of the last copies, in order; edges and heights agree, since F is monotone."""
+    return jnp.sort(jnp.concatenate([values[: -len(new)], new]), axis=0)

@@ -8,7 +8,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 from weightscape.core.checks import require, require_finite, require_type, shape_of
 from weightscape.predictive import Predictive
 
-Probabilities: TypeAlias = Predictive | Float[Array, "point class"] | Float[np.ndarray, "point class"]
+Probabilities: TypeAlias = Predictive | Float[Array, "_point _class"] | Float[np.ndarray, "_point _class"]
 """Predictions of a classification, or their table of probabilities with one row for each point."""
 
 # Rows of float32 tables sum to one within rounding; anything worse is not a table of probabilities.
@@ -25,7 +25,7 @@ def probability_table(p: Probabilities) -> Float[np.ndarray, "point class"]:
     require(bool(np.all(table >= 0)), "Probabilities must not be negative", f"a minimum of {table.min():.6g}", remedy)
     sums = table.sum(axis=1)
     worst = sums[np.argmax(np.abs(sums - 1))]
-    require(abs(worst - 1) < _SUM_TOLERANCE, "Probabilities of a point must sum to 1", f"{worst:.6g}", remedy)
+    require(bool(abs(worst - 1) < _SUM_TOLERANCE), "Probabilities of a point must sum to 1", f"{worst:.6g}", remedy)
     return table
 
 

@@ -50,7 +50,7 @@ def predict(draws: Draws, x: ArrayLike | list, *, memory: int = DEFAULT_MEMORY) 
     return Predictive(mixture, Units(draws.scaling, draws.example.y))
 
 
-def _check_inputs(x: ArrayLike | list, like: Float[Array, "point ..."]) -> Float[Array, "point ..."]:
+def _check_inputs(x: ArrayLike | list, like: Float[Array, "example ..."]) -> Float[Array, "point ..."]:
     inputs = np.asarray(x)
     remedy = "Pass numbers; the loaders of `weightscape.data` encode text columns."
     require_type(inputs.dtype.kind in "fiub", "`x` of predict must hold numbers", f"type {inputs.dtype}", remedy)

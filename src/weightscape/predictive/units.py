@@ -23,7 +23,7 @@ class Units(eqx.Module):
     """
 
     scaling: Scaling | None
-    example_y: Shaped[Array, "point ..."]
+    example_y: Shaped[Array, "example ..."]
 
     def check(self, y: ArrayLike | list, likelihood: Likelihood, num_points: int) -> Shaped[Array, "point ..."]:
         """`y` as an array with one target for each point; labels must lie in the likelihood's range."""

@@ -49,12 +49,12 @@ def bands(x: Float[np.ndarray, "point 1"], predictive: Predictive) -> Bands:
 
 @styled
 def plot_bands(
-    panels: Mapping[str, Bands], data: Scatter, *, x_label: str = "x", y_label: str = "y", window: float = 0.35
+    panels: Mapping[str, Bands], data: Scatter, *, x_label: str = "x", y_label: str = "y", window: float = 0.6
 ) -> Figure:
     """One panel for each named predictive, side by side on one scale.
 
-    The vertical range shows the data, the truth and the means, and `window` times their span beyond, so that a band
-    that opens widely does not squash everything else.
+    The vertical range shows the data and `window` times their span beyond, so that a band that opens widely does not
+    squash everything else.
     """
     require(len(panels) > 0, "A picture of bands must have a panel", "none", "Pass at least one predictive.")
     width = 6.6 if len(panels) == 1 else 4.6
@@ -64,7 +64,7 @@ def plot_bands(
         axis.set_title(title)
         axis.set_xlabel(x_label)
     axes[0].set_ylabel(y_label)
-    axes[0].set_ylim(*_vertical_range(list(panels.values()), data, window))
+    axes[0].set_ylim(*_vertical_range(data.y, window))
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if len(panels) == 1 else 6))
     return figure
@@ -86,9 +86,8 @@ def _draw(axis: Axes, line: Bands, data: Scatter) -> None:
     axis.set_xlim(line.x.min(), line.x.max())
 
 
-def _vertical_range(lines: list[Bands], data: Scatter, window: float) -> tuple[float, float]:
-    seen = [line.mean for line in lines] + [data.y] + ([] if data.truth is None else [data.truth])
-    low, high = min(part.min() for part in seen), max(part.max() for part in seen)
+def _vertical_range(y: np.ndarray, window: float) -> tuple[float, float]:
+    low, high = float(y.min()), float(y.max())
     return low - window * (high - low), high + window * (high - low)
 
 

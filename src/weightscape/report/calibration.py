@@ -22,8 +22,8 @@ def plot_reliability(curve: Reliability) -> Figure:
     """Accuracy against mean confidence in each bin; the area of a dot grows with the rows in its bin."""
     figure, (axis,) = canvas(width=5.0, height=4.3)
     _draw_diagonal(axis)
-    confidence, accuracy, count = (values[curve.count > 0] for values in curve)
-    axis.plot(confidence, accuracy, color=EPISTEMIC, lw=1.2, zorder=2)
+    confidence, accuracy, count = (values[curve.num_points > 0] for values in curve)
+    axis.vlines(confidence, confidence, accuracy, color=EPISTEMIC, lw=1.2, alpha=0.6)
     axis.scatter(confidence, accuracy, s=30 + 370 * count / count.max(), color=EPISTEMIC, alpha=0.7, lw=0, zorder=3)
     axis.set(xlabel="confidence", ylabel="share that is right", xlim=(0, 1.04), ylim=(0, 1.04))
     axis.legend(loc="upper left")
@@ -48,12 +48,13 @@ def coverage(pit: Float[np.ndarray, " point"], levels: Float[np.ndarray, " level
 
 
 def _draw_histogram(axis: Axes, pit: np.ndarray) -> None:
-    axis.hist(pit, np.linspace(0, 1, _NUM_BINS + 1), color=EPISTEMIC, alpha=0.65, rwidth=0.94)
+    axis.hist(pit, _NUM_BINS, range=(0, 1), color=EPISTEMIC, alpha=0.65, rwidth=0.94)
     low, high = binom.ppf([0.05, 0.95], len(pit), 1 / _NUM_BINS)
     axis.axhspan(float(low), float(high), color=MUTED, alpha=0.18, lw=0, label="chance, if calibrated")
     axis.axhline(len(pit) / _NUM_BINS, color=MUTED, lw=1.2, ls="--")
+    axis.margins(y=0.22)
     axis.set(xlabel="where the target fell in its prediction, u", ylabel="test rows", title="flat is calibrated")
-    axis.legend(loc="lower center")
+    axis.legend(loc="upper center")
 
 
 def _draw_coverage(axis: Axes, pit: np.ndarray) -> None:

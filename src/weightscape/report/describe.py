@@ -26,6 +26,13 @@ def described(thing: object) -> str:
     return str(thing)[:_MOST_CHARACTERS]
 
 
+def describe_count(draws: Draws) -> str:
+    """How many draws there are, and how many were asked for where the time did not suffice."""
+    made = f"{counted(draws.num_chains, 'chain')} of {counted(draws.num_draws, 'draw')}"
+    asked = draws.facts.get("settings", {}).get("fields", {}).get("num_draws", draws.num_draws)
+    return made if draws.num_draws >= asked else f"{made}, of {asked} asked for: the time was up or the run stopped"
+
+
 def describe_draws(draws: Draws) -> dict[str, str]:
     """What is known of draws: the model, the method, its time, and the health of its chains."""
     weights = size(jax.tree.map(lambda leaf: leaf[0, 0], draws.params.network))
@@ -35,7 +42,7 @@ def describe_draws(draws: Draws) -> dict[str, str]:
         "weights": counted(weights, "weight"),
         "likelihood": described(draws.model.likelihood),
         "prior of the weights": described(draws.model.prior),
-        "draws": f"{counted(draws.num_chains, 'chain')} of {counted(draws.num_draws, 'draw')}",
+        "draws": describe_count(draws),
         "health of the chains": str(draws.health),
         "complete": "yes" if facts.get("complete", True) else "no: the run was stopped; these are the draws it made",
     }

@@ -25,15 +25,15 @@ def plot_doubt(
     left.set(xlabel="entropy (nats)", ylabel="share of rows", title="total doubt")
     _draw(right, mutual_information, is_right)
     right.set(xlabel="mutual information (nats)", title="epistemic part")
-    left.legend(loc="upper right")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
 def _draw(axis: Axes, values: np.ndarray, is_right: np.ndarray) -> None:
-    edges = np.linspace(0, max(float(values.max()), 1e-3), 21)
+    high = max(float(values.max()), 1e-3)
     groups = ((is_right, EPISTEMIC, "right"), (~is_right, ALEATORIC, "wrong"))
     for rows, name, label in groups:
         if rows.any():
             shares = np.full(rows.sum(), 1 / rows.sum())
             described = f"{label} ({rows.sum()} rows)"
-            axis.hist(values[rows], edges, weights=shares, color=name, alpha=0.55, label=described)
+            axis.hist(values[rows], 20, range=(0, high), weights=shares, color=name, alpha=0.55, label=described)

@@ -6,10 +6,18 @@ _NAMES = {
     "rmse": "RMSE",
     "nll": "NLL",
     "crps": "CRPS",
-    "ece": "calibration error",
-    "brier": "Brier score",
-    "accuracy": "accuracy",
-    "coverage_90": "coverage of 90 % intervals",
+    "ece": "ECE",
+    "brier": "Brier",
+    "coverage_90": "90 % coverage",
+}
+_MEANINGS = {
+    "rmse": "typical error, in the target's units",
+    "nll": "negative log density of the targets; smaller is better",
+    "crps": "distance of the whole prediction from the target, in its units; smaller is better",
+    "ece": "calibration error; 0 is perfect",
+    "brier": "squared error of the probabilities; smaller is better",
+    "coverage_90": "share of targets inside their 90 % interval; 0.9 is perfect",
+    "accuracy": "share of rows whose most probable class is right",
 }
 
 
@@ -21,7 +29,8 @@ def shown(value: object) -> str:
         return f"{value:,}".replace(",", "\u2009")
     if not math.isfinite(value):
         return str(value)
-    return f"{value:.3f}" if 0.01 <= abs(value) < 100 else f"{value:.4g}"
+    decimals = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
+    return f"{value:.{decimals}f}" if 0.01 <= abs(value) < 10_000 else f"{value:.4g}"
 
 
 def percent(share: float) -> str:
@@ -47,5 +56,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def score_name(name: str) -> str:
-    """A score's name in words."""
+    """A score's name as people write it."""
     return _NAMES.get(name, name.replace("_", " "))
+
+
+def score_meaning(name: str) -> str:
+    """A score's name, and what it means."""
+    return f"{score_name(name)}: {_MEANINGS[name]}" if name in _MEANINGS else score_name(name)

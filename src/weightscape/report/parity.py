@@ -25,7 +25,10 @@ def plot_parity(
     figure, (axis,) = canvas(width=5.6, height=4.6)
     shown = np.unique(np.linspace(0, len(observed) - 1, min(len(observed), _MOST_POINTS)).astype(int))
     caught = (observed >= lower) & (observed <= upper)
-    for here, name, label in ((caught, EPISTEMIC, "interval holds the target"), (~caught, ALEATORIC, "interval misses")):
+    for here, name, label in (
+        (caught, EPISTEMIC, "interval holds the target"),
+        (~caught, ALEATORIC, "interval misses"),
+    ):
         rows = shown[here[shown]]
         if len(rows):
             # Clipped at zero: a quantile may lie beyond the mean where the predictive is skewed.

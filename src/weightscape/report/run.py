@@ -15,7 +15,7 @@ from weightscape.report.calibration import plot_coverage, plot_reliability
 from weightscape.report.class_map import plane, plot_class_map
 from weightscape.report.describe import describe_draws
 from weightscape.report.doubt import plot_doubt
-from weightscape.report.numbers import score_name, shown
+from weightscape.report.numbers import score_meaning, shown
 from weightscape.report.parity import plot_parity
 from weightscape.report.report import Picture, Report, Table
 from weightscape.report.summary import summarise
@@ -52,7 +52,9 @@ def report_run(key: PRNGKey, fitted: Fitted, settings: Mapping[str, str]) -> Rep
 
 def score_table(title: str, scores: Mapping[str, float]) -> Table:
     """Scores as a table of two columns."""
-    return Table(title, ("score", "value"), tuple((score_name(name), shown(value)) for name, value in scores.items()))
+    return Table(
+        title, ("score", "value"), tuple((score_meaning(name), shown(value)) for name, value in scores.items())
+    )
 
 
 def line(x: np.ndarray, margin: float = _MARGIN) -> np.ndarray:
@@ -70,7 +72,10 @@ def _regression(fitted: Fitted) -> Iterator[Picture]:
     else:
         lower, upper = (np.asarray(end) for end in predictive.interval(0.9))
         figure = plot_parity(y, np.asarray(predictive.mean), lower, upper, target=dataset.target)
-        caption = "Each dot is a test row: its prediction with a 90 % interval. Nine bars in ten should cross the dashed line."
+        caption = (
+            "Each dot is a test row: its prediction with a 90 % interval. "
+            "Nine bars in ten should cross the dashed line."
+        )
         yield Picture("predicted", "Predicted against observed", caption, figure)
     caption = (
         "Left: where each target fell within its own prediction; flat is calibrated, a hump means intervals that are "
@@ -85,7 +90,10 @@ def _bands(fitted: Fitted) -> Picture:
     panels = {"": bands(x, predict(fitted.draws, x))}
     data = Scatter(np.asarray(dataset.train.x)[:, 0], np.asarray(dataset.train.y))
     figure = plot_bands(panels, data, x_label=dataset.inputs[0] if dataset.inputs else "x", y_label=dataset.target)
-    caption = "The dark band is doubt about the function: it should open where there are no data. The light band holds 90 % of new targets."
+    caption = (
+        "The dark band is doubt about the function: it should open where there are no data. "
+        "The light band holds 90 % of new targets."
+    )
     return Picture("predictive", "Predictions", caption, figure)
 
 
@@ -94,7 +102,9 @@ def _classification(fitted: Fitted) -> Iterator[Picture]:
     y, probabilities = np.asarray(dataset.test.y), np.asarray(predictive.probabilities)
     if dataset.train.x.shape[1:] == (2,):
         yield _class_map(fitted)
-    caption = "Dots on the dashed line are calibrated; below it the model is too sure of itself. Larger dots hold more rows."
+    caption = (
+        "Dots on the dashed line are calibrated; below it the model is too sure of itself. Larger dots hold more rows."
+    )
     yield Picture("calibration", "Calibration", caption, plot_reliability(reliability(predictive, y, _NUM_BINS)))
     is_right = probabilities.argmax(axis=1) == y
     figure = plot_doubt(np.asarray(predictive.entropy), np.asarray(predictive.mutual_information), is_right)
@@ -116,7 +126,10 @@ def _class_map(fitted: Fitted) -> Picture:
         classes=dataset.classes or tuple(str(i) for i in range(int(y.max()) + 1)),
         inputs=dataset.inputs or ("x0", "x1"),
     )
-    caption = "Left: mixed colours are mixed probabilities. Right: blue is doubt that more data would remove; it should grow away from the dots."
+    caption = (
+        "Left: mixed colours are mixed probabilities. Right: blue is doubt that more data would remove; "
+        "it should grow away from the dots."
+    )
     return Picture("class-map", "Predicted classes", caption, figure)
 
 

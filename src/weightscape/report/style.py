@@ -55,7 +55,7 @@ _SETTINGS = {
     "text.parse_math": False,  # a column called "$a$" is a name, not a formula
 }
 
-styled = rc_context(_SETTINGS)
+styled = rc_context(_SETTINGS)  # pyright: ignore[reportArgumentType]  matplotlib checks the names
 """A decorator for functions that make or save figures."""
 
 

@@ -22,11 +22,11 @@ def plot_trace(log_density: Float[np.ndarray, "chain draw"]) -> Figure:
 
 
 def _draw_chains(left: Axes, right: Axes, log_density: np.ndarray) -> None:
-    edges = np.histogram_bin_edges(log_density, 40)
+    low, high = float(log_density.min()), float(log_density.max())
     for i, chain in enumerate(log_density):
         label = f"chain {i}" if len(log_density) <= len(CYCLE) else None
         left.plot(chain, color=colour(i), lw=0.8, alpha=0.85, label=label)
-        right.hist(chain, edges, orientation="horizontal", histtype="step", color=colour(i), lw=1.3)
+        right.hist(chain, 40, range=(low, high), orientation="horizontal", histtype="step", color=colour(i), lw=1.3)
     left.set(xlabel="draw", ylabel="log density", title="log density along each chain")
     right.set(xlabel="draws", title="its distribution, by chain")
     if len(log_density) <= len(CYCLE):

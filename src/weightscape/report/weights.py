@@ -22,10 +22,10 @@ def plot_weights(key: PRNGKey, draws: Draws) -> Figure:
     figure, axes = canvas(len(names), width=max(2.5, 9.4 / len(names)), height=3.2)
     for axis, name in zip(axes, names, strict=True):
         # The middle 99.8 %: a heavy tail would otherwise squash the rest.
-        low, high = np.quantile(np.concatenate([posterior[name], prior[name]]), [0.001, 0.999])
-        edges = np.linspace(low, high, 51)
-        axis.hist(posterior[name], edges, density=True, color=EPISTEMIC, alpha=0.55, label="posterior")
-        axis.hist(prior[name], edges, density=True, histtype="step", color=MUTED, lw=1.6, label="prior")
+        ends = np.quantile(np.concatenate([posterior[name], prior[name]]), [0.001, 0.999])
+        low, high = float(ends[0]), float(ends[1])
+        axis.hist(posterior[name], 50, range=(low, high), density=True, color=EPISTEMIC, alpha=0.55, label="posterior")
+        axis.hist(prior[name], 50, range=(low, high), density=True, histtype="step", color=MUTED, lw=1.6, label="prior")
         axis.set_title(shortened(name, 20))
         axis.set_yticks([])
         axis.set_xlabel("weight")

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from blackjax.mcmc import hmc
 from jaxtyping import Array, Bool, Float, Int
 
 from weightscape.core import PRNGKey, Scalar
 from weightscape.draws import Sampled
+from weightscape.inference.mcmc.kernels import hmc
 from weightscape.posterior import Position, Posterior
 
 _KERNEL: Any = hmc.build_kernel()  # its annotations say float where a traced number is meant

@@ -1,0 +1,17 @@
+"""blackjax's kernels and adaptation rules, imported without starting JAX's backend.
+
+blackjax 1.7 computes `jnp.log(2.0)` for a default argument while it is imported. That starts the backend, after
+which the number of CPU devices cannot be chosen any more, so NumPy's logarithm stands in during the import.
+"""
+
+from unittest import mock
+
+import jax.numpy as jnp
+import numpy as np
+
+with mock.patch.object(jnp, "log", np.log):
+    from blackjax.adaptation.mass_matrix import mass_matrix_adaptation
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+    from blackjax.mcmc import hmc
+
+__all__ = ["dual_averaging_adaptation", "hmc", "mass_matrix_adaptation"]

@@ -1,0 +1,118 @@
+"""What the commands print and write beside their main work."""
+
+import json
+
+import numpy as np
+
+import weightscape as ws
+from tests.report.test_report_page import EVIL, parse, require_offline
+from weightscape.cli.choose import MethodOptions, choose_method, expected_seconds
+from weightscape.cli.main import run_command
+from weightscape.data import from_arrays
+from weightscape.inference import HMC, MAP, DeepEnsemble
+
+
+def test_version_and_help(capsys):
+    assert run_command(["--version"]) == 0
+    assert capsys.readouterr().out == f"weightscape {ws.__version__}\n"
+    assert run_command(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(command in shown for command in ("demo", "fit", "predict", "report", "data"))
+
+
+def test_data_lists_and_shows(capsys, tmp_path):
+    assert run_command(["data"]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in ws.data.names())
+    assert run_command(["data", "iris", "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "120 training rows and 30 test rows" in shown and "setosa, versicolor, virginica" in shown
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["rows"] == {"train": 120, "test": 30} and len(result["inputs"]) == 4
+
+
+def test_quiet_prints_only_the_path(capsys, regression, tmp_path):
+    capsys.readouterr()
+    assert run_command(["predict", str(regression.folder), str(regression.table), "-q", "--out", f"{tmp_path}/p"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{tmp_path}/p\n" and printed.err == ""
+
+
+def test_the_report_comes_again_from_the_folder_alone(capsys, regression, tmp_path):
+    regression_page = (regression.folder / "report.html").read_bytes()
+    assert run_command(["report", str(regression.folder), "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes() == regression_page
+    assert (tmp_path / "result.json").read_bytes() == (regression.folder / "result.json").read_bytes()
+
+
+def test_pages_are_offline_and_hold_settings_and_scores(regression, classification):
+    for fit, pictures in ((regression, 4), (classification, 5)):
+        page = (fit.folder / "report.html").read_text()
+        require_offline(page)
+        text = " ".join(parse(page).text)
+        scores = json.loads((fit.folder / "result.json").read_text())["scores"]
+        assert f"{scores['nll']:.3f}" in text
+        for words in ("health of the chains", "prior of the weights", "Normal(scale=1)", "tempering", "seed"):
+            assert words in text
+        assert len(list((fit.folder / "figures").glob("*.png"))) == pictures
+    assert "90 % intervals caught" in (regression.folder / "report.html").read_text()
+
+
+def test_a_hostile_class_stays_text(classification):
+    page = (classification.folder / "report.html").read_text()
+    assert "script" not in parse(page).tags
+    assert EVIL not in page
+
+
+def test_overwriting_replaces_everything(tmp_path):
+    folder = tmp_path / "run"
+    options = ["--method", "map", "--hidden", "2", "--quiet", "--out", str(folder)]
+    assert run_command(["fit", "moons", *options]) == 0
+    assert (folder / "figures" / "class-map.png").exists()
+    assert run_command(["fit", "noisy_line", *options, "--overwrite"]) == 0
+    assert json.loads((folder / "result.json").read_text())["data"]["name"] == "noisy_line"
+    assert not (folder / "figures" / "class-map.png").exists()
+    assert ws.Draws.load(folder).model.likelihood.task == "regression"
+
+
+def _posterior(num_points: int):
+    generator = np.random.default_rng(0)
+    data = from_arrays(generator.standard_normal((num_points, 4)), generator.standard_normal(num_points))
+    return ws.Model(ws.networks.MLP((16,)), ws.likelihoods.Gaussian(), ws.priors.Normal()).condition(data.train)
+
+
+def test_the_method_is_chosen_by_its_cost():
+    small, large = _posterior(200), _posterior(200_000)
+    chosen = choose_method(small, MethodOptions())
+    assert isinstance(chosen.method, HMC) and "160 points × 97 weights" in chosen.why
+    chosen = choose_method(large, MethodOptions(chains=3))
+    assert isinstance(chosen.method, DeepEnsemble) and "a deep ensemble, since HMC" in chosen.why
+    assert chosen.method.num_members == 3 and chosen.method.batch_size == 256
+    assert isinstance(choose_method(small, MethodOptions(minutes=0.05)).method, DeepEnsemble)
+    assert expected_seconds(HMC(), large) > 100 * expected_seconds(HMC(), small)
+
+
+def test_noise_is_given_in_the_units_of_the_target(tmp_path):
+    options = ["--noise", "2.5", "--method", "map", "--hidden", "2", "--quiet"]
+    assert run_command(["fit", "diabetes", *options, "--out", str(tmp_path / "run")]) == 0
+    predictive = ws.predict(ws.Draws.load(tmp_path / "run"), ws.data.load("diabetes").test.x[:2])
+    np.testing.assert_allclose(predictive.aleatoric_std, 2.5, rtol=1e-4)
+
+
+def test_the_demo_tells_both_stories(capsys, monkeypatch, tmp_path):
+    """With short runs: the whole demo is run by `make demo`."""
+    quick = {
+        "MAP": MAP(num_steps=20),
+        "ensemble": DeepEnsemble(num_members=2, num_steps=20),
+        "HMC": HMC(num_chains=2, num_draws=8, num_warmup=8, num_leapfrog=4),
+    }
+    monkeypatch.setattr("weightscape.cli.chapter.methods", lambda: quick)
+    assert run_command(["demo", "--out", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == str(tmp_path / "report.html")
+    require_offline((tmp_path / "report.html").read_text())
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["cubic"]["MAP"]["outside"] == 0 < result["cubic"]["HMC"]["outside"]
+    assert 0 <= result["iris"]["ensemble"]["total variation"] <= 1
+    assert (tmp_path / "figures" / "cubic-bands.png").exists()
