@@ -22,11 +22,20 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 if jax.__version_info__ < (0, 11):  # tests/test_canary.py says why; later versions may not know the flag
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_experimental_ynn_fusion_type=-reduce"
 
+# Compiled programs are kept between runs, which halves the time of a second one.
+jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
 os.environ["MPLBACKEND"] = "Agg"
 # Kept between runs: with the empty cache of a fresh home matplotlib looks through all fonts.
 os.environ["MPLCONFIGDIR"] = str(ROOT / ".pytest_cache" / "matplotlib")
 if SHARED_DATA.is_dir():
     os.environ.setdefault("WEIGHTSCAPE_DATA", str(SHARED_DATA))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let jax compile anew where a stored program is half written: by another worker, or one that was stopped."""
+    config.addinivalue_line("filterwarnings", "ignore:Error reading persistent compilation cache")
 
 
 @pytest.fixture(scope="session", autouse=True)

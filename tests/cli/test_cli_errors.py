@@ -4,8 +4,8 @@ import json
 import shutil
 
 import pytest
-
 from tests.cli.tables import write_csv
+
 from weightscape.cli.errors import Stopped
 from weightscape.cli.main import run_command
 

@@ -1,13 +1,12 @@
 """From a CSV file to predictions: near the known function, honest about noise, the same for the same seed."""
 
 import json
-import time
 
 import numpy as np
 import pytest
+from tests.cli.tables import price, read_csv, write_csv
 
 import weightscape as ws
-from tests.cli.tables import price, read_csv, write_csv
 from weightscape.cli.main import run_command
 from weightscape.cli.run_folder import read_run
 
@@ -66,8 +65,7 @@ def test_a_far_row_is_flagged_and_doubtful(predicted):
     assert float(rows[-1]["epistemic_std"]) > 5 * float(rows[0]["epistemic_std"])
 
 
-def test_predictions_equal_those_of_the_library(regression, predicted, tmp_path):
-    rows, _, _ = predicted
+def test_predictions_equal_those_of_the_library(regression, tmp_path):
     draws = ws.Draws.load(regression.folder)
     x = read_run(regression.folder).schema.encode(regression.table)
     assert run_command(["predict", str(regression.folder), str(regression.table), "-q", "--out", f"{tmp_path}/p"]) == 0
@@ -98,7 +96,7 @@ def test_result_holds_scores_that_a_machine_can_read(regression, classification)
 
 def test_the_same_seed_gives_the_same_predictions(regression, tmp_path):
     made = {}
-    options = ["--target", "price", "--method", "ensemble", "--chains", "2", "--hidden", "4", "--quiet"]
+    options = ["--target", "price", "--method", "map", "--hidden", "4", "--quiet"]
     for name, seed in (("a", "3"), ("b", "3"), ("c", "4")):
         folder = tmp_path / name
         assert run_command(["fit", str(regression.table), *options, "--seed", seed, "--out", str(folder)]) == 0
@@ -122,12 +120,3 @@ def test_a_run_on_a_known_data_set_reads_named_and_plain_columns(tmp_path, capsy
     headless = write_csv(tmp_path / "headless.csv", ["0.5"], [[0.1], [0.2]])
     assert run_command(["predict", str(folder), str(headless)]) == 2
     assert "must begin with the names of its columns" in capsys.readouterr().err
-
-
-def test_a_time_limit_ends_the_run_promptly(tmp_path, capsys):
-    began = time.monotonic()
-    options = ["--minutes", "0.1", "--method", "hmc", "--draws", "1000000", "--out", str(tmp_path / "run")]
-    assert run_command(["fit", "noisy_line", *options]) == 0
-    assert time.monotonic() - began < 60
-    assert "of 1000000 asked for" in capsys.readouterr().out
-    assert ws.Draws.load(tmp_path / "run").num_draws < 1_000_000

@@ -1,6 +1,7 @@
 """A fit that is killed at any moment leaves a run that loads, or one without draws."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +17,13 @@ from weightscape.cli.run_folder import read_run
 SOURCE = str(Path(ws.__file__).parents[1])
 MOMENTS = {
     "settings are there": lambda folder: (folder / "run.json").exists(),
+    "a header is there": lambda folder: len(list(folder.glob("header-*"))) > 0,
+    "a chunk is there": lambda folder: len(list(folder.glob("draws-*.safetensors"))) > 0,
     "first draws are there": lambda folder: (folder / "draws.json").exists(),
     "several chunks are there": lambda folder: len(list(folder.glob("draws-*.safetensors"))) > 2,
 }
+
+ENDLESS = ["--method", "hmc", "--draws", "1000000", "--hidden", "2", "--chains", "2"]
 
 
 def start(arguments: list[str]) -> subprocess.Popen:
@@ -35,23 +40,26 @@ def wait_until(condition, process: subprocess.Popen, seconds: float = 120) -> No
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    """One endless fit for each moment, side by side."""
-    folders = {moment: tmp_path_factory.mktemp("killed") / "run" for moment in MOMENTS}
-    options = ["--method", "hmc", "--draws", "1000000", "--hidden", "2", "--chains", "2"]
-    processes = {moment: start(["fit", "noisy_line", *options, "--out", str(f)]) for moment, f in folders.items()}
-    yield {moment: (processes[moment], folders[moment]) for moment in MOMENTS}
-    for process in processes.values():
-        process.kill()
-        process.communicate()
+def killed(tmp_path_factory):
+    """Copies of a run's folder as a kill at each moment leaves it, from one endless fit that is killed at the last.
 
-
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_killed(running, moment, tmp_path, capsys):
-    process, folder = running[moment]
-    wait_until(lambda: MOMENTS[moment](folder), process)
-    process.send_signal(signal.SIGKILL)
+    The process is frozen while it is copied, so a copy holds exactly what was written by then.
+    """
+    folder, copies = tmp_path_factory.mktemp("killed") / "run", {}
+    process = start(["fit", "noisy_line", *ENDLESS, "--out", str(folder)])
+    for moment, reached in MOMENTS.items():
+        wait_until(lambda reached=reached: reached(folder), process)
+        process.send_signal(signal.SIGSTOP)
+        copies[moment] = Path(shutil.copytree(folder, tmp_path_factory.mktemp("copy") / "run"))
+        process.send_signal(signal.SIGCONT)
+    process.kill()
     process.communicate()
+    return copies | {"the end": folder}
+
+
+@pytest.mark.parametrize("moment", [*MOMENTS, "the end"])
+def test_killed(killed, moment, tmp_path, capsys):
+    folder = killed[moment]
     assert read_run(folder).name == "noisy_line"
     if not (folder / "draws.json").exists():
         assert run_command(["report", str(folder)]) == 2
@@ -59,23 +67,13 @@ def test_killed(running, moment, tmp_path, capsys):
         return
     draws = ws.Draws.load(folder)
     assert len(draws) > 0 and draws.facts["complete"] is False
-    assert run_command(["report", str(folder), "--out", str(tmp_path)]) == 0
-    assert "the run was stopped" in (tmp_path / "report.html").read_text()
-
-
-def test_an_interrupted_fit_keeps_its_draws(tmp_path):
-    options = ["--method", "hmc", "--draws", "1000000", "--hidden", "2", "--chains", "2"]
-    process = start(["fit", "noisy_line", *options, "--out", str(tmp_path / "run")])
-    wait_until(lambda: (tmp_path / "run" / "draws.json").exists(), process)
-    process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert len(complaint.splitlines()) == 1 and "The draws so far are kept" in complaint
-    assert len(ws.Draws.load(tmp_path / "run")) > 0
+    if moment == "the end":
+        assert run_command(["report", str(folder), "--out", str(tmp_path), "--quiet"]) == 0
+        assert "the run was stopped" in (tmp_path / "report.html").read_text()
 
 
 def test_mistakes_of_a_real_process_have_no_trace(tmp_path):
     process = start(["fit", str(tmp_path / "none.csv"), "--target", "y"])
     printed, complaint = process.communicate(timeout=60)
-    assert process.returncode == 2 and printed == ""
+    assert process.returncode == 2 and printed == "", complaint
     assert complaint.startswith("weightscape: ") and len(complaint.splitlines()) == 1

@@ -10,15 +10,16 @@ from weightscape.predictive.outputs import Held, Recomputed
 from weightscape.predictive.plan import make_plan
 
 
-def prior_draws(likelihood, y, num_chains=3, num_draws=7):
-    """Draws of a small network from its prior, beside inputs of 37 points."""
+def random_draws(likelihood, y, num_chains=3, num_draws=7):
+    """Random weights of a small network, beside inputs of 37 points."""
     x = np.random.default_rng(0).normal(5, 2, size=(37, 2)).astype("f4")
     scaling = ws.data.Scaling.fit(x, y, likelihood.task)
     model = ws.Model(ws.networks.MLP(hidden=(5,)), likelihood, ws.priors.Normal())
     posterior = model.condition(ws.Batch(x, y, scaling))
-    keys = jax.random.split(jax.random.key(0), (num_chains, num_draws))
-    one = lambda key: posterior.constrain(posterior.sample_prior_position(key))
-    params = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(one)))(keys))
+    rng, like = np.random.default_rng(4), posterior.model.parameters_like(posterior.x)
+    draw = lambda leaf: rng.normal(size=(num_chains, num_draws, *leaf.shape)).astype("f4")
+    own = {name: np.exp(draw(leaf)) for name, leaf in like.likelihood.items()}
+    params = ws.Parameters(jax.tree.map(draw, like.network), own, ())
     log_weights = np.random.default_rng(1).normal(size=(num_chains, num_draws)).astype("f4")
     density = np.zeros((num_chains, num_draws), "f4")
     draws = ws.Draws(params, density, posterior.model, posterior.scaling, posterior.example, log_weights=log_weights)
@@ -30,14 +31,14 @@ LABELS = np.random.default_rng(3).integers(0, 3, size=37)
 
 
 def test_one_point_and_one_draw_at_a_time():
-    draws, x = prior_draws(ws.likelihoods.Gaussian(scale=0.5), NUMBERS)
+    draws, x = random_draws(ws.likelihoods.Gaussian(scale=0.5), NUMBERS)
     recomputed = ws.predict(draws, x[:5], memory=1)
     assert recomputed.mixture.outputs.plan[2:4] == (1, 1)
     np.testing.assert_allclose(recomputed.std, ws.predict(draws, x[:5]).std, rtol=1e-5)
 
 
 def test_a_regression_held_and_recomputed():
-    draws, x = prior_draws(ws.likelihoods.Gaussian(scale=ws.priors.Gamma(2.0, 1.0)), NUMBERS)
+    draws, x = random_draws(ws.likelihoods.Gaussian(scale=ws.priors.Gamma(2.0, 1.0)), NUMBERS)
     held, recomputed = ws.predict(draws, x), ws.predict(draws, x, memory=1600)
     assert isinstance(held.mixture.outputs, Held)
     assert isinstance(recomputed.mixture.outputs, Recomputed)
@@ -51,7 +52,7 @@ def test_a_regression_held_and_recomputed():
 
 
 def test_a_classification_held_and_recomputed():
-    draws, x = prior_draws(ws.likelihoods.Categorical(num_classes=3), LABELS)
+    draws, x = random_draws(ws.likelihoods.Categorical(num_classes=3), LABELS)
     held, recomputed = ws.predict(draws, x), ws.predict(draws, x, memory=5000)
     assert isinstance(recomputed.mixture.outputs, Recomputed)
     for ask in ("probabilities", "entropy", "expected_entropy"):
@@ -60,7 +61,7 @@ def test_a_classification_held_and_recomputed():
 
 
 def test_chains_and_draws_are_flattened_in_order():
-    draws, x = prior_draws(ws.likelihoods.Categorical(num_classes=3), LABELS)
+    draws, x = random_draws(ws.likelihoods.Categorical(num_classes=3), LABELS)
     draws, x = draws[:2, :3], x[:4]
     one_by_one = [ws.predict(draws[i, j], x).probabilities for i in range(2) for j in range(3)]
     weights = np.exp(draws.log_weights).ravel() / np.exp(draws.log_weights).sum()
@@ -70,7 +71,7 @@ def test_chains_and_draws_are_flattened_in_order():
 
 
 def test_stored_draws_are_read_where_they_lie(tmp_path):
-    draws, x = prior_draws(ws.likelihoods.Categorical(num_classes=3), LABELS)
+    draws, x = random_draws(ws.likelihoods.Categorical(num_classes=3), LABELS)
     draws.save(tmp_path / "draws")
     loaded = ws.Draws.load(tmp_path / "draws")
     predictive = ws.predict(loaded, x, memory=5000)

@@ -85,7 +85,8 @@ def test_inputs_are_scaled_before_the_network_sees_them():
     scaling = ws.data.Scaling.fit(x, y, "regression")
     model = ws.Model(ws.networks.MLP(hidden=(3,)), ws.likelihoods.Gaussian(scale=0.5), ws.priors.Normal())
     posterior = model.condition(ws.Batch(x, y, scaling))
-    params = jax.jit(posterior.sample_prior_position)(jax.random.key(0))
+    rng, like = np.random.default_rng(6), posterior.model.parameters_like(posterior.x)
+    params = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype), like)
     stacked = jax.tree.map(lambda leaf: leaf[None, None], params)
     draws = ws.Draws(stacked, jnp.zeros((1, 1)), posterior.model, posterior.scaling, posterior.example)
     outputs = posterior.model.network.apply(params.network, posterior.x)[:, 0]

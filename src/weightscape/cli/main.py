@@ -35,10 +35,11 @@ for _command in (demo, fit, predict, report, data):
     app.command()(_command)
 
 
-def _show_version(asked: bool) -> None:
+def _show_version(asked: bool) -> bool:
     if asked:
         typer.echo(f"weightscape {weightscape.__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

@@ -111,7 +111,7 @@ def read_draws(folder: Path) -> Draws:
     """The draws of a run."""
     try:
         return Draws.load(folder)
-    except (KeyError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise _damaged(folder / "draws.json", error) from error
 
 

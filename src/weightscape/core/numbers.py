@@ -4,6 +4,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
 
-def number(value: ArrayLike) -> Array:
+def number(value: ArrayLike | tuple | list) -> Array:
     """The value as an array of the default float type; the converter of number fields."""
     return jnp.asarray(value, jnp.result_type(float))

@@ -1,7 +1,42 @@
 """Networks: pure functions over parameter trees."""
 
 from weightscape.networks.activations import ACTIVATIONS, activation
+from weightscape.networks.cnn_lstm import CNNLSTM
+from weightscape.networks.convnet import ConvNet
+from weightscape.networks.count import parameter_count
+from weightscape.networks.equinox_module import EquinoxNetwork, from_equinox
+from weightscape.networks.filter_response import FilterResponseNorm
+from weightscape.networks.flax_module import FlaxNetwork, from_flax
+from weightscape.networks.lstm import GATES, LSTM
 from weightscape.networks.mlp import MLP
 from weightscape.networks.network import Function, Network
+from weightscape.networks.normalisation import LayerNorm, Normalisation, RMSNorm
+from weightscape.networks.p4_convnet import P4ConvNet
+from weightscape.networks.pooling import AveragePool, MaxPool, Pool
+from weightscape.networks.resnet import ResNet
 
-__all__ = ["ACTIVATIONS", "MLP", "Function", "Network", "activation"]
+__all__ = [
+    "ACTIVATIONS",
+    "CNNLSTM",
+    "GATES",
+    "LSTM",
+    "MLP",
+    "AveragePool",
+    "ConvNet",
+    "EquinoxNetwork",
+    "FilterResponseNorm",
+    "FlaxNetwork",
+    "Function",
+    "LayerNorm",
+    "MaxPool",
+    "Network",
+    "Normalisation",
+    "P4ConvNet",
+    "Pool",
+    "RMSNorm",
+    "ResNet",
+    "activation",
+    "from_equinox",
+    "from_flax",
+    "parameter_count",
+]

@@ -37,6 +37,8 @@ ACTIVATIONS: dict[str, Activation] = {
 for _name, _function in ACTIVATIONS.items():
     register(f"activations.{_name}", _function)
 
+ACTIVATIONS["swish"] = jax.nn.silu  # one function, two names; it is stored under the first
+
 
 def activation(choice: str | Activation) -> Activation:
     """The function of that name, or the function itself."""

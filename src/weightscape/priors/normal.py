@@ -40,7 +40,7 @@ class Normal(RealPrior):
         jax.tree.map(lambda leaf: require_positive("`scale` of Normal", leaf), self.scale)
 
     def log_density(self, params: Tree, latent: Tree = NOTHING) -> Scalar:
-        return tree.total(jax.tree.map(_log_normal, params, _by_leaf(self.scale, params)))
+        return tree.total(jax.tree.map(log_normal, params, _by_leaf(self.scale, params)))
 
     def sample(self, key: PRNGKey, params_like: Tree) -> Tree:
         return jax.tree.map(_times, tree.normal_like(key, params_like), _by_leaf(self.scale, params_like))
@@ -64,7 +64,7 @@ class FanInNormal(RealPrior):
         require_positive("`bias_scale` of FanInNormal", self.bias_scale)
 
     def log_density(self, params: Tree, latent: Tree = NOTHING) -> Scalar:
-        return tree.total(jax.tree.map(lambda leaf: _log_normal(leaf, self._scale_of(leaf)), params))
+        return tree.total(jax.tree.map(lambda leaf: log_normal(leaf, self._scale_of(leaf)), params))
 
     def sample(self, key: PRNGKey, params_like: Tree) -> Tree:
         return jax.tree.map(lambda leaf: leaf * self._scale_of(leaf), tree.normal_like(key, params_like))
@@ -87,7 +87,8 @@ def _by_leaf(scale: Tree, params: Tree) -> Tree:
         ) from error
 
 
-def _log_normal(leaf: Array, scale: Array) -> Array:
+def log_normal(leaf: Array, scale: Array) -> Array:
+    """log N(leaf; 0, scale²), entry by entry."""
     standardised = leaf / scale
     return -0.5 * standardised**2 - jnp.log(scale) - 0.5 * np.log(2 * np.pi).astype(leaf.dtype)
 

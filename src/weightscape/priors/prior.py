@@ -41,6 +41,11 @@ class Constrained(NamedTuple):
 class Prior(eqx.Module):
     """A normalised density p(θ, τ) over a parameter tree θ and latent variables τ, if any."""
 
+    @property
+    @abc.abstractmethod
+    def is_discrete(self) -> bool:
+        """Whether any weight takes only some values, so that there is no gradient to follow."""
+
     @abc.abstractmethod
     def log_density(self, params: Tree, latent: Tree = NOTHING) -> Scalar:
         """log p(θ, τ), in the parameters' own space."""
@@ -65,6 +70,10 @@ class Prior(eqx.Module):
 class RealPrior(Prior):
     """A prior on all of ℝ^d without latent variables: coordinates are the parameters themselves."""
 
+    @property
+    def is_discrete(self) -> bool:
+        return False
+
     def sample_coordinates(self, key: PRNGKey, params_like: Tree) -> Coordinates:
         return Coordinates(self.sample(key, params_like), NOTHING)
 
@@ -77,6 +86,10 @@ class RealPrior(Prior):
 
 class PositivePrior(Prior):
     """A prior on positive numbers: θ = exp(position), log |det J| = Σ position."""
+
+    @property
+    def is_discrete(self) -> bool:
+        return False
 
     def sample_coordinates(self, key: PRNGKey, params_like: Tree) -> Coordinates:
         return self.coordinates(self.sample(key, params_like))
