@@ -9,7 +9,7 @@ from weightscape.core import devices
 from weightscape.data import Batch, Dataset
 from weightscape.draws import Draws
 from weightscape.evaluate import agreement, scores, total_variation
-from weightscape.inference import HMC, MAP, DeepEnsemble
+from weightscape.inference import HMC, MAP, DeepEnsemble, Flip, MetropolisHastings, RandomWalk
 from weightscape.posterior import Model, Parameters, Posterior
 from weightscape.predictive import Predictive, predict
 
@@ -22,10 +22,13 @@ __all__ = [
     "Dataset",
     "DeepEnsemble",
     "Draws",
+    "Flip",
+    "MetropolisHastings",
     "Model",
     "Parameters",
     "Posterior",
     "Predictive",
+    "RandomWalk",
     "agreement",
     "data",
     "devices",

@@ -41,7 +41,7 @@ def table(tmp_path):
         (["--target", "y", "--test-fraction", "1.5"], "between 0 and 1"),
         (["--target", "y", "--prior-scale", "0"], "`scale` of Normal must be positive"),
         (["--target", "y", "--task", "magic"], "`task` must be a known name"),
-        (["--target", "y", "--chains", "0"], "0"),
+        (["--target", "y", "--chains", "0"], "--chains"),
         (["--target", "y", "--colour", "red"], "--colour"),
         (["--target", "y", "--ignore", "q"], "got 'q'"),
     ],

@@ -5,6 +5,7 @@ import time
 from tests.cli.tables import write_csv
 
 import weightscape as ws
+from weightscape.cli.fit import _bounded
 from weightscape.cli.main import run_command
 from weightscape.core import Silent
 
@@ -13,10 +14,18 @@ ENDLESS = ["fit", "noisy_line", "--method", "hmc", "--draws", "1000000", "--hidd
 
 def test_a_time_limit_ends_the_run_promptly(tmp_path, capsys):
     began = time.monotonic()
-    assert run_command([*ENDLESS, "--minutes", "0.1", "--out", str(tmp_path / "run")]) == 0
+    assert run_command(["fit", "noisy_line", "--minutes", "0.1", "--hidden", "2", "--out", str(tmp_path / "run")]) == 0
     assert time.monotonic() - began < 60
-    assert "of 1000000 asked for" in capsys.readouterr().out
-    assert ws.Draws.load(tmp_path / "run").num_draws < 1_000_000
+    assert "Method: a deep ensemble, since HMC" in capsys.readouterr().out
+    assert ws.Draws.load(tmp_path / "run").facts["complete"]
+
+
+def test_a_part_of_the_time_is_kept_for_the_report():
+    began = time.monotonic()
+    np.testing.assert_allclose(_bounded(Silent(), 10.0, began).seconds_left(), 600 - 20, atol=1)
+    np.testing.assert_allclose(_bounded(Silent(), 0.1, began - 1).seconds_left(), 0.7 * 6 - 1, atol=1)
+    assert _bounded(Silent(), 0.1, began - 100).seconds_left() <= 0
+    assert _bounded(Silent(), None, began).seconds_left() == float("inf")
 
 
 def test_an_interruption_keeps_the_draws_so_far(tmp_path, capsys, monkeypatch):

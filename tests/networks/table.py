@@ -8,22 +8,16 @@ from weightscape import networks as nn
 # Networks whose output size is open.
 NETWORKS = {
     "mlp": (nn.MLP(hidden=(5, 4)), (7, 4)),
-    "linear": (nn.MLP(hidden=(), bias=False), (7, 4)),
-    "mlp_skip_layer_norm": (
-        nn.MLP(hidden=(5, 5), activation="silu", skip=True, normalisation=nn.LayerNorm()),
-        (7, 4),
-    ),
-    "mlp_rms_norm": (nn.MLP(hidden=(6,), normalisation=nn.RMSNorm()), (7, 4)),
+    "mlp_layer_norm": (nn.MLP(hidden=(5, 5), skip=True, normalisation=nn.LayerNorm()), (7, 4)),
+    "mlp_rms_norm": (nn.MLP(hidden=(6,), activation="silu", normalisation=nn.RMSNorm()), (7, 4)),
     "convnet": (nn.ConvNet(channels=(3, 4), kernel=3, hidden=(5,), activation="tanh"), (7, 8, 9, 2)),
-    "convnet_valid": (nn.ConvNet(channels=(3,), kernel=3, pool=nn.MaxPool(2), hidden=(), padding="valid"), (7, 8, 6, 1)),
+    "convnet_valid": (nn.ConvNet((3,), 3, pool=nn.MaxPool(2), hidden=(), padding="valid"), (7, 8, 6, 1)),
     "convnet_unpooled": (nn.ConvNet(channels=(3,), kernel=2, pool=None, hidden=()), (7, 4, 4, 1)),
     "resnet": (nn.ResNet(blocks=(1, 1), width=4), (7, 8, 6, 3)),
-    "resnet_smooth": (nn.ResNet(blocks=(1, 1), width=4, normalisation=nn.FilterResponseNorm(threshold=False)), (7, 8, 6, 3)),
     "lstm": (nn.LSTM(hidden=5), (7, 6, 3)),
     "cnn_lstm": (nn.CNNLSTM(channels=(4, 3), kernel=3, hidden=5, pool=nn.MaxPool(2)), (7, 9, 3)),
-    "p4": (nn.P4ConvNet(channels=(3, 4)), (7, 6, 6, 2)),
-    "p4_pooled": (nn.P4ConvNet(channels=(3, 2), pool=nn.AveragePool(2), activation="silu"), (7, 6, 6, 1)),
-}  # fmt: skip
+    "p4": (nn.P4ConvNet(channels=(3, 4), pool=nn.AveragePool(2)), (7, 6, 6, 2)),
+}
 
 
 def make_module(key):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate as scipy_correlate
 from tests.networks import reference
+from tests.networks.filled import filled
 
 from weightscape import networks as nn
 from weightscape.core import InputError
@@ -51,8 +52,7 @@ def test_pooling_is_the_summary_of_each_window(pool, summary, window, x64):
 def test_network_is_its_layers(padding, x64):
     network = nn.ConvNet(channels=(3, 4), kernel=3, hidden=(5,), padding=padding, outputs=2)
     x = RANDOM.normal(size=(2, 11, 12, 2))
-    params = network.init(jax.random.key(0), jnp.asarray(x))
-    params = jax.tree.map(lambda leaf: leaf + 0.05, params)  # so that the biases are not zero
+    params = filled(network, jnp.asarray(x))
     h = x
     for i in range(2):
         layer = jax.tree.map(np.asarray, params[f"conv{i}"])

@@ -69,7 +69,7 @@ def test_arrays_of_integers_are_no_parameters():
     np.testing.assert_allclose(network.apply(params, X)[:, 0], X[:, [0, 1, 3]].sum(axis=1), rtol=1e-5)
 
 
-def test_other_things_are_refused():
+def test_other_things_are_refused(unchecked):
     with pytest.raises(InputTypeError, match="takes a callable equinox.Module, got function"):
         from_equinox(lambda x: x)
     scalar = from_equinox(eqx.nn.Linear(4, "scalar", key=jax.random.key(0)))

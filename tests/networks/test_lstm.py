@@ -4,16 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
+from tests.networks.filled import filled
 
 from weightscape import networks as nn
-from weightscape.core import tree
 
 X = np.random.default_rng(0).normal(size=(3, 6, 2))
-
-
-def perturbed(network, x):
-    params = network.init(jax.random.key(0), jnp.asarray(x))
-    return tree.add(params, tree.scale(0.2, tree.normal_like(jax.random.key(1), params)))
 
 
 def read(params, series):
@@ -34,7 +29,7 @@ def read(params, series):
 
 def test_lstm_is_the_unrolled_cell(x64):
     network = nn.LSTM(hidden=5, outputs=2)
-    params = perturbed(network, X)
+    params = filled(network, jnp.asarray(X))
     states = np.stack([read(params["lstm"], series) for series in X])
     expected = states @ np.asarray(params["output"]["weight"]) + np.asarray(params["output"]["bias"])
     np.testing.assert_allclose(network.apply(params, jnp.asarray(X)), expected, rtol=1e-11)
@@ -43,7 +38,7 @@ def test_lstm_is_the_unrolled_cell(x64):
 def test_cnn_lstm_is_its_parts(x64):
     network = nn.CNNLSTM(channels=(4, 3), kernel=3, pool=nn.MaxPool(2), hidden=5, padding="valid", outputs=2)
     x = np.random.default_rng(2).normal(size=(3, 15, 2))
-    params = perturbed(network, x)
+    params = filled(network, jnp.asarray(x))
     h = x
     for i in range(2):
         kernel, bias = np.asarray(params[f"conv{i}"]["kernel"]), np.asarray(params[f"conv{i}"]["bias"])

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.signal import correlate
+from tests.networks.filled import filled
 
 from weightscape import networks as nn
-from weightscape.core import InputError, tree
+from weightscape.core import InputError
 from weightscape.networks.p4 import rotate_maps
 
 CHOICES = {
@@ -22,8 +23,7 @@ every_choice = pytest.mark.parametrize(("network", "shape"), CHOICES.values(), i
 
 def start(network, shape):
     x = jnp.asarray(np.random.default_rng(0).normal(size=shape))
-    params = network.init(jax.random.key(0), x)
-    return tree.add(params, tree.scale(0.1, tree.normal_like(jax.random.key(1), params))), x
+    return filled(network, x), x
 
 
 @every_choice

@@ -25,7 +25,7 @@ _PICTURE_KEY = 1_000_003
 class Finished(NamedTuple):
     """How many draws there were, the scores as a table, and the page."""
 
-    count: str
+    num_draws: str
     table: Table
     page: Path
 

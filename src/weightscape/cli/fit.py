@@ -82,7 +82,7 @@ def fit(  # noqa: PLR0913  the options of a command are its arguments
     _sample(folder, choice, posterior, seed, _bounded(screen.progress(), minutes, began))
     finished = finish_run(folder, _run(dataset, Path(source).name, seed, choice), folder)
     screen.show(finished.table)
-    screen.say(f"{finished.count}.")
+    screen.say(f"{finished.num_draws}.")
     screen.say(f"Took {time.monotonic() - began:.0f} seconds. The report:")
     screen.path(finished.page)
 

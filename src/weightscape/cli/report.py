@@ -11,5 +11,5 @@ def report(run: RunFolder, out: OutFolder = None, quiet: Quiet = False) -> None:
     screen = Screen(quiet)
     finished = finish_run(run, read_run(run), out or run)
     screen.show(finished.table)
-    screen.say(f"{finished.count}.")
+    screen.say(f"{finished.num_draws}.")
     screen.path(finished.page)

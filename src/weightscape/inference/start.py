@@ -1,6 +1,5 @@
 """Where chains start."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,16 +26,15 @@ def start_positions(key: PRNGKey, posterior: Posterior, num_chains: int, init: D
     return positions
 
 
+def require_gradient(posterior: Posterior, method: str) -> None:
+    """Raise where the prior is discrete, for methods that follow a gradient."""
+    asked = f"{method} follows the gradient of the log density and must have a continuous prior"
+    remedy = "Use MetropolisHastings with Flip proposals."
+    require(not posterior.model.prior.is_discrete, asked, "discrete weights", remedy)
+
+
 def _require_finite_start(posterior: Posterior, positions: Position) -> None:
-    log_density = np.asarray(map_chains(_log_density(posterior), positions))
+    log_density = np.asarray(map_chains(posterior.log_density, positions))
     bad = np.flatnonzero(~np.isfinite(log_density)).tolist()
     remedy = "Check the data and the scales of prior and likelihood, or pass another `init`."
     require(not bad, "The log density must be finite where chains start", f"non-finite values in chains {bad}", remedy)
-
-
-def _log_density(posterior: Posterior) -> eqx.Partial:
-    return eqx.Partial(_evaluate, posterior)
-
-
-def _evaluate(posterior: Posterior, position: Position) -> jax.Array:
-    return posterior.log_density(position)

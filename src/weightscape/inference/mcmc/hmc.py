@@ -12,22 +12,19 @@ import time
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from weightscape.core import Plan, PRNGKey, Progress, Tree, default_progress, drive, map_chains, registered
+from weightscape.core import Plan, PRNGKey, Progress, Tree, default_progress, map_chains, registered
 from weightscape.core.checks import require, require_count, require_fraction, require_positive
 from weightscape.core.keys import chain_keys, require_key
 from weightscape.core.numbers import number
 from weightscape.draws import Draws, Recorder
+from weightscape.inference.mcmc.recording import WARMUP_SHARE, record_chains, warm_up_chains
 from weightscape.inference.mcmc.transition import Transition
 from weightscape.inference.mcmc.warmup import Warmup
 from weightscape.inference.method import Method, settings
-from weightscape.inference.start import start_positions
+from weightscape.inference.start import require_gradient, start_positions
 from weightscape.posterior import Posterior
-
-_WARMUP_SHARE = 0.4
-"""The part of a bounded run's time that warm-up may take."""
 
 
 @registered("inference.HMC")
@@ -74,6 +71,7 @@ class HMC(Method):
         progress: Progress | None = None,
     ) -> Draws:
         require_key(key, "HMC.run")
+        require_gradient(posterior, "HMC")
         progress, began = default_progress(progress), time.monotonic()
         key_start, key_warmup, key_draws = jax.random.split(key, 3)
         recorder = Recorder(posterior, store)
@@ -89,34 +87,12 @@ class HMC(Method):
         state = self._warm_up(key_warmup, warmup, positions, progress)
         warm = time.monotonic() - began
         plan = Plan(self.num_draws, self.thin, seconds=progress.seconds_left())
-        for chunk in drive(
-            transition,
-            chain_keys(key_draws, self.num_chains),
-            state,
-            plan,
-            label="sampling",
-            progress=progress,
-            facts=lambda sampled: _facts(sampled.info),
-        ):
-            recorder.add(chunk.outputs)
+        record_chains(recorder, transition, chain_keys(key_draws, self.num_chains), state, plan, progress)
         facts = {**settings(self), "warmup_seconds": warm, "seconds": time.monotonic() - began}
         return recorder.finish(facts, examine=True)
 
     def _warm_up(self, key: PRNGKey, warmup: Warmup, positions: Tree, progress: Progress) -> Tree:
         state = map_chains(warmup.init, positions)
-        plan = Plan(self.num_warmup, seconds=_WARMUP_SHARE * progress.seconds_left())
-        for chunk in drive(
-            warmup,
-            chain_keys(key, self.num_chains),
-            state,
-            plan,
-            label="warm-up",
-            progress=progress,
-            facts=lambda notes: _facts(notes._asdict()),
-        ):
-            state = chunk.state
+        plan = Plan(self.num_warmup, seconds=WARMUP_SHARE * progress.seconds_left())
+        state = warm_up_chains(warmup, chain_keys(key, self.num_chains), state, plan, progress)
         return map_chains(warmup.finish, state)
-
-
-def _facts(info: dict[str, np.ndarray]) -> dict[str, float]:
-    return {"acceptance": float(np.mean(info["acceptance"])), "divergent": float(np.sum(info["is_divergent"]))}

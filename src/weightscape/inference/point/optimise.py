@@ -20,7 +20,7 @@ from weightscape.core import Plan, PRNGKey, Progress, Scalar, drive, map_chains,
 from weightscape.core.checks import require, require_count, require_positive
 from weightscape.core.keys import chain_keys
 from weightscape.draws import Draws, Recorder, Sampled
-from weightscape.inference.start import start_positions
+from weightscape.inference.start import require_gradient, start_positions
 from weightscape.posterior import Position, Posterior
 
 _STEPS_PER_REPORT = 10
@@ -86,6 +86,7 @@ def climb(
     key: PRNGKey, posterior: Posterior, training: Training, init: Draws | None, progress: Progress
 ) -> tuple[Sampled, dict[str, Any]]:
     """Train all members side by side; their end points with leading axes (member, 1), and facts of the run."""
+    require_gradient(posterior, "An optimiser")
     began = time.monotonic()
     key_start, key_steps = jax.random.split(key)
     num_members = training.num_members
