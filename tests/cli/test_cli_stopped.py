@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 from tests.cli.tables import write_csv
 
 import weightscape as ws

@@ -52,7 +52,7 @@ def _settings(seed: int, seconds: float) -> dict[str, str]:
         "network": "cubic: 50 relu units in one hidden layer; irises: 16 tanh units",
         "prior of the weights": "cubic: normal, scale 3, divided by √inputs for weights; irises: normal, scale 1",
         "likelihood": "cubic: Gaussian, its noise scale inferred under Gamma(1/2, 1); irises: softmax",
-        "methods": "MAP; deep ensemble of 10; HMC with 4 chains of 500 draws after 500 of warm-up",
+        "methods": "MAP; deep ensemble of 10; HMC with 4 chains of 500 draws, 128 leapfrog steps each",
         "seed": str(seed),
         "tempering": "none: the posterior itself",
         "time": duration(seconds),

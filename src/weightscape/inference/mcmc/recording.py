@@ -9,13 +9,15 @@ from jaxtyping import Array, Key
 from weightscape.core import Plan, Progress, Tree, drive
 from weightscape.draws import Recorder
 
+Step = Callable[..., Any]
+
 WARMUP_SHARE = 0.4
 """The part of a bounded run's time that warm-up may take."""
 
 
 def record_chains(
     recorder: Recorder,
-    step: Callable[..., Any],
+    step: Step,
     keys: Key[Array, " chain"],
     state: Tree,
     plan: Plan,
