@@ -30,7 +30,7 @@ test-all: lint ## lint, then every test
 
 lint: setup ## check style, format, types and the order of imports
 	@$(RUN) ruff check --quiet .
-	@$(RUN) ruff format --check --quiet . || { echo "Some files are not formatted. Run: $(BIN)/ruff format ."; exit 1; }
+	@$(RUN) ruff format --check --quiet . > /dev/null || { echo "Some files are not formatted. Run: $(BIN)/ruff format ."; exit 1; }
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports --no-cache --no-logo > $(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from tests.cli.tables import write_csv
 
-from weightscape.cli.errors import Stopped
+from weightscape.cli.errors import Stopped, one_line
 from weightscape.cli.main import run_command
 
 
@@ -163,6 +163,11 @@ def test_an_interruption_says_what_is_kept(capsys, monkeypatch, tmp_path):
     assert (tmp_path / "run" / "run.json").is_file()
     monkeypatch.setattr("weightscape.cli.data.load_source", interrupt)
     assert "Stopped." in complaint(capsys, ["data", "iris"], exit_code=130)
+
+
+def test_messages_of_several_lines_become_one():
+    assert one_line(OSError("first\n  second")) == "first second"
+    assert one_line(KeyboardInterrupt()) == "KeyboardInterrupt"
 
 
 def test_our_own_faults_show_their_trace(monkeypatch):

@@ -51,6 +51,8 @@ def test_what_is_not_registered_is_refused_both_ways():
         encode(ws.networks.MLP(activation=lambda x: x))
     with pytest.raises(InputError, match="must be registered, got 'os.system'"):
         decode({"type": "os.system", "fields": {"command": "true"}})
+    with pytest.raises(InputError, match="fields that this version knows, got scale, skew"):
+        decode({"type": "priors.Normal", "fields": {"scale": {"float": "1.0"}, "skew": {"float": "1.0"}}})
     with pytest.raises(InputError, match="must be one of ours"):
         decode({"evil": 1})
     with pytest.raises(InputError, match="is in use"):

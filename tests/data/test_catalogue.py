@@ -71,9 +71,7 @@ def test_options_reach_the_loader():
 def test_unknown_names_and_options_list_the_known_ones():
     with pytest.raises(InputError, match=r"got 'irs'. Did you mean 'iris'\? Known: boston, breast_cancer"):
         load("irs")
-    with pytest.raises(
-        InputError, match=r"An option of 'iris' must be a known name, got 'sed'.*Known: seed, test_fr"
-    ):
+    with pytest.raises(InputError, match=r"An option of 'iris' must be a known name, got 'sed'.*Known: seed, test_fr"):
         load("iris", sed=1)
     with pytest.raises(InputError, match=r"An option of 'yacht' .* Known: directory, split"):
         load("yacht", fold=3)

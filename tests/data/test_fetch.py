@@ -43,9 +43,7 @@ def _left_behind(directory: Path) -> list[Path]:
 
 def test_a_file_is_fetched_once(server, empty_cache):
     seen = []
-    path = fetch(
-        f"{server}/data", SHA256, "set/data.bin", progress=lambda done, total: seen.append((done, total))
-    )
+    path = fetch(f"{server}/data", SHA256, "set/data.bin", progress=lambda done, total: seen.append((done, total)))
     assert path == empty_cache / "set" / "data.bin"
     assert path.read_bytes() == CONTENT
     assert seen[-1] == (len(CONTENT), len(CONTENT))
@@ -111,7 +109,5 @@ def test_local_files_come_from_the_option_then_the_environment(monkeypatch, tmp_
 
 
 def test_what_is_only_local_says_where_it_belongs(empty_cache):
-    with pytest.raises(
-        InputError, match=r"`uci/yacht.npz` must be in the local data directory, got none in any\."
-    ):
+    with pytest.raises(InputError, match=r"`uci/yacht.npz` must be in the local data directory, got none in any\."):
         require_local_file("uci/yacht.npz")

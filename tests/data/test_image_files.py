@@ -87,9 +87,7 @@ def test_npz_files_must_be_whole_and_without_pickles(tmp_path):
 
 def _local_set(directory, name, shape=(28, 28)):
     arrays = {"x_train": _bytes((6, *shape)), "x_test": _bytes((4, *shape), 1)}
-    np.savez(
-        directory / name, y_train=np.arange(6, dtype=np.uint8), y_test=np.arange(4, dtype=np.uint8), **arrays
-    )
+    np.savez(directory / name, y_train=np.arange(6, dtype=np.uint8), y_test=np.arange(4, dtype=np.uint8), **arrays)
     return arrays
 
 
@@ -144,9 +142,7 @@ def test_the_fetched_cifar_archive_makes_a_dataset(monkeypatch, tmp_path, empty_
     names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
     _tar(tmp_path / "c.tar.gz", {name: _record(i, pictures[i]) for i, name in enumerate(names)})
     monkeypatch.setattr(images, "_CIFAR_URL", f"file://{tmp_path}/c.tar.gz")
-    monkeypatch.setattr(
-        images, "_CIFAR_SHA256", hashlib.sha256((tmp_path / "c.tar.gz").read_bytes()).hexdigest()
-    )
+    monkeypatch.setattr(images, "_CIFAR_SHA256", hashlib.sha256((tmp_path / "c.tar.gz").read_bytes()).hexdigest())
     data = images.cifar10()
     np.testing.assert_array_equal(data.train.x, pictures[:5])
     np.testing.assert_array_equal(data.test.x, pictures[5:])

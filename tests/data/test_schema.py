@@ -30,9 +30,7 @@ def test_new_rows_are_read_as_the_training_rows_were(data, tmp_path):
     np.testing.assert_allclose(np.sort(x, axis=0), np.sort(together, axis=0), rtol=1e-6)
     np.testing.assert_array_equal(data.schema.encode(FRAME), x)
     np.testing.assert_array_equal(data.schema.encode_target(FRAME), [1, 0, 0] * 4)
-    assert (
-        data.schema.input_names == data.inputs == ("size", "colour=blue", "colour=green", "colour=red", "new")
-    )
+    assert data.schema.input_names == data.inputs == ("size", "colour=blue", "colour=green", "colour=red", "new")
 
 
 def test_order_extra_columns_and_the_target_do_not_matter(data):

@@ -15,9 +15,7 @@ def test_linear_gaussian_answers_by_another_road(noise, prior_scale, bias):
     design = np.column_stack([np.ones(20), x]) if bias else x
     marginal = prior_scale**2 * design @ design.T + noise**2 * np.eye(20)
     gain = prior_scale**2 * design.T @ np.linalg.inv(marginal)
-    np.testing.assert_allclose(
-        answer.log_evidence, multivariate_normal(np.zeros(20), marginal).logpdf(y), rtol=1e-9
-    )
+    np.testing.assert_allclose(answer.log_evidence, multivariate_normal(np.zeros(20), marginal).logpdf(y), rtol=1e-9)
     np.testing.assert_allclose(answer.mean, gain @ y, rtol=1e-8)
     covariance = prior_scale**2 * (np.eye(design.shape[1]) - gain @ design)
     np.testing.assert_allclose(answer.covariance, covariance, rtol=1e-6, atol=1e-10)

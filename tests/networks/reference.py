@@ -1,20 +1,20 @@
-"""Layers written a second time, in plain loops over places with numpy's or jax.numpy's arithmetic alone."""
+"""Layers written a second time, in plain loops over places with numpy's arithmetic."""
 
 import numpy as np
 
 
-def convolve(h, kernel, bias, *, padding, stride=1, xp=np):
+def convolve(h, kernel, bias, *, padding, stride=1):
     """A correlation over two axes: a sum over the places of the kernel of shifted and strided images."""
     height, width = kernel.shape[:2]
     if padding == "same":
-        h = xp.pad(h, [(0, 0), _pads(h.shape[1], height, stride), _pads(h.shape[2], width, stride), (0, 0)])
+        h = np.pad(h, [(0, 0), _pads(h.shape[1], height, stride), _pads(h.shape[2], width, stride), (0, 0)])
     rows, columns = (h.shape[1] - height) // stride + 1, (h.shape[2] - width) // stride + 1
     total = 0.0
     for i in range(height):
         for j in range(width):
             patch = h[:, i : i + stride * (rows - 1) + 1 : stride, j : j + stride * (columns - 1) + 1 : stride]
-            total = total + xp.einsum("phwi,io->phwo", patch, kernel[i, j])
-    return total + bias[None, None, None, :]
+            total = total + patch @ kernel[i, j]
+    return total + bias
 
 
 def pool(h, window, summary):
@@ -28,14 +28,11 @@ def pool(h, window, summary):
     return made
 
 
-def filter_response(x, params, xp=np):
-    """γ x / sqrt(mean of squares over places + 1e-6) + β, then the largest of it and τ where there is one."""
-    root = xp.sqrt((x * x).sum(axis=(1, 2)) / (x.shape[1] * x.shape[2]) + 1e-6)
-    y = params["scale"][None, None, None, :] * x / root[:, None, None, :] + params["shift"][None, None, None, :]
-    if "threshold" not in params:
-        return y
-    above = y > params["threshold"][None, None, None, :]
-    return xp.where(above, y, params["threshold"][None, None, None, :])
+def filter_response(x, params):
+    """γ x / sqrt(mean of squares over places + 1e-6) + β, then the larger of it and τ."""
+    root = np.sqrt((x * x).sum(axis=(1, 2)) / (x.shape[1] * x.shape[2]) + 1e-6)
+    y = params["scale"] * x / root[:, None, None, :] + params["shift"]
+    return np.where(y > params["threshold"], y, params["threshold"])
 
 
 def _pads(size, kernel, stride):

@@ -15,7 +15,7 @@ NETWORKS = {
     "convnet_unpooled": (nn.ConvNet(channels=(3,), kernel=2, pool=None, hidden=()), (7, 4, 4, 1)),
     "resnet": (nn.ResNet(blocks=(1, 1), width=4), (7, 8, 6, 3)),
     "lstm": (nn.LSTM(hidden=5), (7, 6, 3)),
-    "cnn_lstm": (nn.CNNLSTM(channels=(4, 3), kernel=3, hidden=5, pool=nn.MaxPool(2)), (7, 9, 3)),
+    "cnn_lstm": (nn.CNNLSTM(channels=(4, 3), kernel=3, hidden=5, pool=nn.MaxPool(2)), (7, 18, 3)),
     "p4": (nn.P4ConvNet(channels=(3, 4), pool=nn.AveragePool(2)), (7, 6, 6, 2)),
 }
 

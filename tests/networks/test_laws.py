@@ -35,25 +35,25 @@ def case(request):
     with jax.enable_x64(True):
         bound, x = network.bind(NUM_OUTPUTS), normal(shape)
         params = filled(bound, x)
-        yield Case(bound, params, x, eqx.filter_jit(bound.apply)(params, x))
+        return Case(bound, params, x, eqx.filter_jit(bound.apply)(params, x))
 
 
 def normal(shape, seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape))
 
 
-def test_compiled_is_eager(case):
+def test_compiled_is_eager(case, x64):
     np.testing.assert_allclose(case.network.apply(case.params, case.x), case.outputs, rtol=1e-10, atol=1e-12)
 
 
-def test_parameters_may_carry_an_axis(case):
+def test_parameters_may_carry_an_axis(case, x64):
     other = filled(case.network, case.x, seed=5)
-    both = eqx.filter_jit(jax.vmap(case.network.apply, (0, None)))(tree.stack([case.params, other]), case.x)
+    both = jax.jit(jax.vmap(lambda params: case.network.apply(params, case.x)))(tree.stack([case.params, other]))
     np.testing.assert_allclose(both[0], case.outputs, rtol=1e-10, atol=1e-12)
     assert np.abs(both[1] - both[0]).max() > 1e-3
 
 
-def test_every_leaf_matters_and_its_gradient_is_the_slope(case):
+def test_every_leaf_matters_and_its_gradient_is_the_slope(case, x64):
     direction = normal(case.outputs.shape, seed=1)
     loss = jax.jit(jax.value_and_grad(lambda params: jnp.sum(direction * case.network.apply(params, case.x))))
     _, gradient = loss(case.params)
@@ -73,7 +73,7 @@ def moved(leaves, i, index, step):
     return [*leaves[:i], leaf, *leaves[i + 1 :]]
 
 
-def test_points_do_not_see_each_other(case):
+def test_points_do_not_see_each_other(case, x64):
     x = case.x.at[2].set(3.0 * case.x[2] + 1.0)
     after = eqx.filter_jit(case.network.apply)(case.params, x)
     others = np.arange(len(x)) != 2
@@ -81,7 +81,7 @@ def test_points_do_not_see_each_other(case):
     assert np.abs(after[2] - case.outputs[2]).max() > 1e-3
 
 
-def test_wider_inputs_meet_narrower_parameters_and_the_other_way(case):
+def test_wider_inputs_meet_narrower_parameters_and_the_other_way(case, x64):
     narrow = lambda tree: jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float32), tree)
     for params, x in ((narrow(case.params), case.x), (case.params, narrow(case.x))):
         assert jax.eval_shape(case.network.apply, params, x).dtype == jnp.float64
@@ -90,18 +90,19 @@ def test_wider_inputs_meet_narrower_parameters_and_the_other_way(case):
 @every_network
 def test_shapes_types_and_initial_scale(network, shape):
     assert jax.config.jax_numpy_rank_promotion == "raise"
-    bound, x = network.bind(NUM_OUTPUTS), normal((64, *shape[1:]))
+    bound, x = network.bind(NUM_OUTPUTS), normal((20, *shape[1:]))
 
     @jax.jit
+    @jax.vmap
     def start(key):
         params = bound.init(key, x)
         return params, bound.apply(params, x)
 
-    params, outputs = start(jax.random.key(0))
-    assert outputs.shape == (64, NUM_OUTPUTS)
+    params, outputs = start(jax.random.split(jax.random.key(0), 5))
+    assert outputs.shape == (5, 20, NUM_OUTPUTS)
     assert {leaf.dtype for leaf in [outputs, *jax.tree.leaves(params)]} == {jnp.dtype("float32")}
     assert 0.05 < float(jnp.sqrt(jnp.mean(outputs**2))) < 20
-    assert parameter_count(bound, x) == sum(leaf.size for leaf in jax.tree.leaves(params))
+    assert parameter_count(bound, x) * 5 == sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
 @own_networks

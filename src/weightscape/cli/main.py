@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from jax.extend import backend
 from typer.exceptions import TyperException
 
 import weightscape
@@ -53,8 +52,6 @@ def _options(
 
 def main() -> None:
     """Run the command line on all cores."""
-    # A package that is imported above computes a constant, which starts the CPU backend with a single device.
-    backend.clear_backends()
     devices()
     sys.exit(run_command(sys.argv[1:]))
 

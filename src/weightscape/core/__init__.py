@@ -1,6 +1,7 @@
 """What every other package stands on: errors, trees, keys, files, devices, progress and the chunked driver."""
 
 from weightscape.core.checks import InputError, InputTypeError
+from weightscape.core.compiler import turn_faulty_fusions_off
 from weightscape.core.config import decode, encode, register, registered
 from weightscape.core.devices import chain_mesh, devices
 from weightscape.core.loop import Chunk, Plan, drive, map_chains
@@ -29,3 +30,5 @@ __all__ = [
     "register",
     "registered",
 ]
+
+turn_faulty_fusions_off()

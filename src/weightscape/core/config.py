@@ -120,8 +120,18 @@ def _decode(tree: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         case {"function": name}:
             return _lookup(name)
         case {"type": name, "fields": fields}:
-            return _lookup(name)(**{key: _decode(value, arrays) for key, value in fields.items()})
+            return _rebuild(name, {key: _decode(value, arrays) for key, value in fields.items()})
     raise InputError(f"A stored object must be one of ours, got {str(tree)[:80]}. The file is foreign or damaged.")
+
+
+def _rebuild(name: str, fields: dict[str, Any]) -> Any:
+    try:
+        return _lookup(name)(**fields)
+    except TypeError as error:
+        raise InputError(
+            f"A stored {name} must have fields that this version knows, got {', '.join(fields)}. "
+            "It was written by another version of weightscape; use that one."
+        ) from error
 
 
 def _lookup(name: str) -> Callable[..., Any]:

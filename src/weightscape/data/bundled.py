@@ -34,9 +34,7 @@ def diabetes(*, test_fraction: float = 0.2, seed: int = 0) -> Dataset:
     return _split("diabetes", lambda: load_diabetes(scaled=False), test_fraction, seed)
 
 
-def _split(
-    name: str, source: Callable[[], Any], test_fraction: float, seed: int, *, shared: bool = False
-) -> Dataset:
+def _split(name: str, source: Callable[[], Any], test_fraction: float, seed: int, *, shared: bool = False) -> Dataset:
     bunch = source()
     x, y = bunch.data, bunch.target
     classes = tuple(str(label) for label in bunch.target_names) if "target_names" in bunch else None

@@ -59,9 +59,7 @@ def require_local_file(name: str, directory: str | Path | None = None) -> Path:
     if path is None:
         chosen = directory or os.environ.get("WEIGHTSCAPE_DATA")
         remedy = "Put it in a directory and name that in WEIGHTSCAPE_DATA or `directory`."
-        raise InputError(
-            f"`{name}` must be in the local data directory, got none in {chosen or 'any'}. {remedy}"
-        )
+        raise InputError(f"`{name}` must be in the local data directory, got none in {chosen or 'any'}. {remedy}")
     return path
 
 
@@ -74,9 +72,7 @@ def fetch(url: str, sha256: str, name: str, *, progress: Progress | None = None)
     if not path.is_file():
         write_atomically(path, lambda part: _download(url, sha256, path, part, progress))
     elif _digest(path) != sha256:
-        raise InputError(
-            f"`{path}` must have SHA-256 {sha256}, got {_digest(path)}. Delete it and try again."
-        )
+        raise InputError(f"`{path}` must have SHA-256 {sha256}, got {_digest(path)}. Delete it and try again.")
     return path
 
 

@@ -125,9 +125,7 @@ def mnist1d(
     return _assemble("mnist1d", _first(parts, num_train, num_test), DIGITS, flatten=True)
 
 
-def notmnist(
-    *, flatten: bool = False, num_test: int | None = None, directory: str | Path | None = None
-) -> Batch:
+def notmnist(*, flatten: bool = False, num_test: int | None = None, directory: str | Path | None = None) -> Batch:
     """Letters A to J, 28 × 28 (Bulatov 2011), from the local file `notmnist_10k.npz`.
 
     For tests out of distribution only, so a batch without training part or scaling.

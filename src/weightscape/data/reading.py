@@ -80,7 +80,5 @@ def _from_frame(frame: pd.DataFrame) -> pd.DataFrame:
     require(len(frame) > 0, "A frame must have rows", "none", "Pass some data.")
     names = _header(Path("frame"), [str(name) for name in frame.columns])
     columns = [frame.iloc[:, i] for i in range(len(names))]
-    texts = [
-        ["" if gone else str(cell).strip() for cell, gone in zip(c, c.isna(), strict=True)] for c in columns
-    ]
+    texts = [["" if gone else str(cell).strip() for cell, gone in zip(c, c.isna(), strict=True)] for c in columns]
     return pd.DataFrame(dict(zip(names, texts, strict=True)), index=frame.index, dtype=object)

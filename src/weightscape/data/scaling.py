@@ -107,9 +107,7 @@ def _require_resolved(mean: np.ndarray, scale: np.ndarray) -> None:
     dtype = jnp.result_type(float)
     blurred = np.atleast_1d(scale < 10 * float(jnp.finfo(dtype).eps) * np.abs(mean))
     which = int(np.argmax(blurred))
-    came = (
-        f"scale {np.atleast_1d(scale)[which]:.3g} around {np.atleast_1d(mean)[which]:.6g} in column {which}"
-    )
+    came = f"scale {np.atleast_1d(scale)[which]:.3g} around {np.atleast_1d(mean)[which]:.6g} in column {which}"
     remedy = "Subtract an offset from the column, or turn on `jax_enable_x64`."
     require(not blurred.any(), f"Columns must vary by more than the rounding of {dtype}", came, remedy)
 

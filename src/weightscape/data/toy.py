@@ -27,9 +27,7 @@ class LinearGaussianAnswer(NamedTuple):
     log_evidence: float
 
 
-def linear_gaussian(
-    n: int = 50, d: int = 3, noise: float = 0.5, seed: int = 0, *, prior_scale: float = 1.0
-) -> Dataset:
+def linear_gaussian(n: int = 50, d: int = 3, noise: float = 0.5, seed: int = 0, *, prior_scale: float = 1.0) -> Dataset:
     """Linear regression with correlated inputs; `n` rows to train on and as many to test.
 
     Not scaled, so that the closed form holds for the numbers as they are.

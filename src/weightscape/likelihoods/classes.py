@@ -34,9 +34,7 @@ class Categorical(ClassificationLikelihood):
 class Bernoulli(ClassificationLikelihood):
     """y ~ Bernoulli(sigmoid(output)), for classes 0 and 1."""
 
-    @property
-    def num_classes(self) -> int:
-        return 2
+    num_classes: int = eqx.field(static=True, default=2, init=False)
 
     def num_outputs(self, y: Shaped[Array, "point ..."]) -> int:
         return 1

@@ -22,15 +22,15 @@ from weightscape.networks.network import Network
 class FlaxNetwork(Network):
     """A linen module without state. Made by `from_flax`.
 
-    - `module`: it maps points to outputs.
+    - `held`: the module.
     - `arguments`: further arguments of its call, by name.
     """
 
-    module: Any = eqx.field(static=True)
+    held: "Held" = eqx.field(static=True)
     arguments: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
 
     def init(self, key: PRNGKey, x: Float[Array, "point ..."]) -> Tree:
-        variables = self.module.init(key, x, **dict(self.arguments))
+        variables = self.held.module.init(key, x, **dict(self.arguments))
         extra = sorted(set(variables) - {"params"})
         require(
             not extra,
@@ -45,7 +45,7 @@ class FlaxNetwork(Network):
         return params
 
     def apply(self, params: Tree, x: Float[Array, "point ..."]) -> Float[Array, "point output"]:
-        return self.module.apply({"params": params}, x, **dict(self.arguments))
+        return self.held.module.apply({"params": params}, x, **dict(self.arguments))
 
     def bind(self, num_outputs: int) -> "FlaxNetwork":
         return self
@@ -63,6 +63,13 @@ class FlaxNetwork(Network):
             ) from error
 
 
+class Held:
+    """A module known by its identity: linen modules may hold lists, and then they have no hash for the compiler."""
+
+    def __init__(self, module: Any):
+        self.module = module
+
+
 def from_flax(module: Any, *, arguments: Mapping[str, Any] | None = None) -> FlaxNetwork:
     """The network of a linen module that maps (point, …) to (point, output).
 
@@ -74,4 +81,4 @@ def from_flax(module: Any, *, arguments: Mapping[str, Any] | None = None) -> Fla
     methods = all(callable(getattr(module, name, None)) for name in ("init", "apply"))
     remedy = "Pass a flax.linen module; wrap others, an nnx module among them, with `Function(init, apply)`."
     require_type(methods, "`from_flax` takes a module with `init` and `apply`", type(module).__name__, remedy)
-    return FlaxNetwork(module, tuple((arguments or {}).items()))
+    return FlaxNetwork(Held(module), tuple((arguments or {}).items()))

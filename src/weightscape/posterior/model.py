@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Shaped
 
 from weightscape.core.checks import require, require_count, require_type, shape_of
+from weightscape.core.compiler import require_right_sums
 from weightscape.core.keys import require_key
 from weightscape.core.types import PRNGKey
 from weightscape.data import Batch
@@ -65,6 +66,7 @@ class Model(Joint):
         remedy = "Pass `dataset.train` or `Batch(x, y)`."
         require_type(isinstance(batch, Batch), "`batch` of condition must be a Batch", type(batch).__name__, remedy)
         self.likelihood.check_targets(batch.y)
+        require_right_sums(len(batch))
         example = Batch(batch.x[:1], batch.y[:1], batch.scaling)
         x, y = batch.x, batch.y.astype(batch.x.dtype) if self.likelihood.task == "regression" else batch.y
         if batch.scaling is not None:
