@@ -43,6 +43,7 @@ REGRESSION_LIKELIHOODS = {
         np.array([[0.3], [-1.2]]),
         {"scale": 0.4},
     ),
+    "student_t": (ws.likelihoods.StudentT(4.0, 0.5), np.array([[0.3], [-1.2]]), {}),
     "heteroscedastic": (ws.likelihoods.HeteroscedasticGaussian(), np.array([[0.3, -0.5], [-1.2, 0.4]]), {}),
 }
 CLASSIFICATION_LIKELIHOODS = {

@@ -14,7 +14,7 @@ from tests.known import inferred_noise, linear
 import weightscape as ws
 from weightscape.core import InputError
 
-METHOD = ws.HMC(num_chains=4, num_draws=25, num_warmup=20, num_leapfrog=4)
+METHOD = ws.HMC(num_chains=4, num_draws=25, num_warmup=150, num_leapfrog=4)
 
 
 @pytest.fixture(scope="module")

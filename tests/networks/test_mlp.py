@@ -73,7 +73,7 @@ def rms_norm(z, params):
 )
 @pytest.mark.parametrize("skip", [True, False])
 def test_skip_and_normalisation_are_their_equations(normalisation, reference, skip, x64):
-    hidden = (4, 6, 6, 3, 3)  # the first is as wide as the inputs, and yet has no skip connection
+    hidden = (4, 6, 6, 4, 4)  # the first is as wide as the inputs and as the last, and yet has no skip connection
     network = ws.networks.MLP(hidden=hidden, outputs=2, skip=skip, normalisation=normalisation)
     params = network.init(jax.random.key(0), jnp.asarray(X))
     params = jax.tree.map(lambda leaf: leaf + 0.1 * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape), params)

@@ -10,6 +10,8 @@ from weightscape.likelihoods.likelihood import (
     RegressionLikelihood,
     as_columns,
 )
+from weightscape.likelihoods.poisson import Poisson
+from weightscape.likelihoods.student_t import StudentT
 
 __all__ = [
     "NO_OWN",
@@ -20,6 +22,8 @@ __all__ = [
     "HeteroscedasticGaussian",
     "Likelihood",
     "Own",
+    "Poisson",
     "RegressionLikelihood",
+    "StudentT",
     "as_columns",
 ]

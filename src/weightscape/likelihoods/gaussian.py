@@ -10,62 +10,69 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, ArrayLike, Float, Shaped
+from jaxtyping import Array, Float, Shaped
 
-from weightscape.core.checks import require_positive
 from weightscape.core.config import registered
-from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey
-from weightscape.likelihoods.likelihood import NO_OWN, Own, RegressionLikelihood, as_columns, num_columns
+from weightscape.likelihoods.likelihood import (
+    NO_OWN,
+    Own,
+    RegressionLikelihood,
+    as_columns,
+    num_columns,
+    require_target_shape,
+)
+from weightscape.likelihoods.noise import check_scale, current_scale, noise_scale, scale_prior, scale_shape
 from weightscape.priors import Prior
-
-
-def _scale(value: ArrayLike | Prior) -> Array | Prior:
-    return value if isinstance(value, Prior) else number(value)
 
 
 @registered("likelihoods.Gaussian")
 class Gaussian(RegressionLikelihood):
     """y ~ N(f(x), σ²), independent for each entry of the target.
 
-    - `scale`: σ, a number; or a prior such as `priors.Gamma(0.5, 1.0)`, and σ is inferred beside the weights.
+    - `scale`: σ, a number (or one for each entry); or a prior such as `priors.Gamma(0.5, 1.0)`, and σ is inferred
+      beside the weights.
+    - `num_scales`: how many scales are inferred: 1 for all entries together, or one for each.
     """
 
-    scale: Float[Array, ""] | Prior = eqx.field(default=1.0, converter=_scale)
+    scale: Float[Array, "..."] | Prior = eqx.field(default=1.0, converter=noise_scale)
+    num_scales: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
-        if not isinstance(self.scale, Prior):
-            require_positive("`scale` of Gaussian", self.scale)
+        check_scale(self.scale, self.num_scales, "Gaussian")
+
+    def check_targets(self, y: Shaped[Array, "point ..."]) -> None:
+        require_target_shape(y)
 
     def num_outputs(self, y: Shaped[Array, "point ..."]) -> int:
         return num_columns(y)
 
     def own_priors(self) -> dict[str, Prior]:
-        return {"scale": self.scale} if isinstance(self.scale, Prior) else {}
+        return scale_prior(self.scale)
+
+    def own_shapes(self) -> dict[str, tuple[int, ...]]:
+        return scale_shape(self.scale, self.num_scales)
 
     def log_density(
         self, outputs: Float[Array, "point output"], y: Float[Array, "point ..."], own: Own = NO_OWN
     ) -> Float[Array, " point"]:
-        return jnp.sum(norm.logpdf(as_columns(y), outputs, self._sigma(own)), axis=1)
+        return jnp.sum(norm.logpdf(as_columns(y), outputs, current_scale(self.scale, own)), axis=1)
 
     def sample(
         self, key: PRNGKey, outputs: Float[Array, "point output"], own: Own = NO_OWN
     ) -> Float[Array, "point output"]:
-        return outputs + self._sigma(own) * jax.random.normal(key, outputs.shape, outputs.dtype)
+        return outputs + current_scale(self.scale, own) * jax.random.normal(key, outputs.shape, outputs.dtype)
 
     def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:
         return outputs
 
     def variance(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:
-        return jnp.broadcast_to(self._sigma(own) ** 2, outputs.shape)
+        return jnp.broadcast_to(current_scale(self.scale, own) ** 2, outputs.shape)
 
     def cumulative(
         self, outputs: Float[Array, "point output"], y: Float[Array, "point output"], own: Own = NO_OWN
     ) -> Float[Array, "point output"]:
-        return norm.cdf(y, outputs, self._sigma(own))
-
-    def _sigma(self, own: Own) -> Array:
-        return own["scale"] if isinstance(self.scale, Prior) else self.scale
+        return norm.cdf(y, outputs, current_scale(self.scale, own))
 
 
 @registered("likelihoods.HeteroscedasticGaussian")
@@ -75,7 +82,13 @@ class HeteroscedasticGaussian(RegressionLikelihood):
     def num_outputs(self, y: Shaped[Array, "point ..."]) -> int:
         return 2 * num_columns(y)
 
+    def check_targets(self, y: Shaped[Array, "point ..."]) -> None:
+        require_target_shape(y)
+
     def own_priors(self) -> dict[str, Prior]:
+        return {}
+
+    def own_shapes(self) -> dict[str, tuple[int, ...]]:
         return {}
 
     def log_density(

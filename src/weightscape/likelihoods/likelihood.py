@@ -39,11 +39,15 @@ class Likelihood(eqx.Module):
 
     @abc.abstractmethod
     def check_targets(self, y: Shaped[Array, "point ..."]) -> None:
-        """Raise where the targets cannot come from this likelihood."""
+        """Raise where the targets, as the likelihood sees them, cannot come from it."""
 
     @abc.abstractmethod
     def own_priors(self) -> dict[str, Prior]:
-        """The priors of the own parameters φ, each a scalar."""
+        """The priors of the own parameters φ."""
+
+    @abc.abstractmethod
+    def own_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the own parameters φ, under the same names."""
 
     @abc.abstractmethod
     def log_density(
@@ -79,14 +83,6 @@ class RegressionLikelihood(Likelihood):
     ) -> Float[Array, "point target"]:
         """P(Y ≤ y | outputs, φ), entry by entry."""
 
-    def check_targets(self, y: Shaped[Array, "point ..."]) -> None:
-        require(
-            y.ndim in (1, 2),
-            "Targets of a regression must have shape (point,) or (point, target)",
-            shape_of(y),
-            "Reshape them.",
-        )
-
 
 class ClassificationLikelihood(Likelihood):
     """A distribution over classes 0, …, C−1, with C = `num_classes`."""
@@ -108,6 +104,9 @@ class ClassificationLikelihood(Likelihood):
     def own_priors(self) -> dict[str, Prior]:
         return {}
 
+    def own_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {}
+
     def log_density(
         self, outputs: Float[Array, "point output"], y: Int[Array, " point"], own: Own = NO_OWN
     ) -> Float[Array, " point"]:
@@ -125,6 +124,12 @@ class ClassificationLikelihood(Likelihood):
         inside = labels[0] >= 0 and labels[-1] < self.num_classes
         asked = f"Classes must lie in 0..{self.num_classes - 1}"
         require(inside, asked, f"{labels[0]}..{labels[-1]}", "Recode the targets or change `num_classes`.")
+
+
+def require_target_shape(y: Shaped[Array, "point ..."]) -> None:
+    """Raise unless targets are a number or a vector for each point."""
+    asked = "Targets of a regression must have shape (point,) or (point, target)"
+    require(y.ndim in (1, 2), asked, shape_of(y), "Reshape them.")
 
 
 def as_columns(y: Float[Array, "point ..."]) -> Float[Array, "point target"]:

@@ -65,12 +65,12 @@ class Model(Joint):
         """The posterior given the data, in original units; the network's output size is bound here."""
         remedy = "Pass `dataset.train` or `Batch(x, y)`."
         require_type(isinstance(batch, Batch), "`batch` of condition must be a Batch", type(batch).__name__, remedy)
-        self.likelihood.check_targets(batch.y)
         require_right_sums(len(batch))
         example = Batch(batch.x[:1], batch.y[:1], batch.scaling)
         x, y = batch.x, batch.y.astype(batch.x.dtype) if self.likelihood.task == "regression" else batch.y
         if batch.scaling is not None:
             x, y = batch.scaling.inputs(x), batch.scaling.targets(y)
+        self.likelihood.check_targets(y)
         one = jnp.ones((), x.dtype)
         return Posterior(self.bind(example), x, y, batch.scaling, example, one, one)
 
@@ -78,15 +78,16 @@ class Model(Joint):
         key_init, key_prior, key_own = jax.random.split(key, 3)
         like = jax.eval_shape(self.network.init, key_init, x)
         network, latent = self.prior.sample_coordinates(key_prior, like)
+        shapes = self.likelihood.own_shapes()
         own = {
-            name: prior.sample_coordinates(jax.random.fold_in(key_own, i), jnp.zeros((), x.dtype)).params
+            name: prior.sample_coordinates(jax.random.fold_in(key_own, i), jnp.zeros(shapes[name], x.dtype)).params
             for i, (name, prior) in enumerate(self.likelihood.own_priors().items())
         }
         return Position(network, own, latent)
 
     def start_position(self, key: PRNGKey, x: Float[Array, "point ..."]) -> Position:
         network, latent = self.prior.coordinates(self.network.init(key, x))
-        own = {name: jnp.zeros((), x.dtype) for name in self.likelihood.own_priors()}
+        own = {name: jnp.zeros(shape, x.dtype) for name, shape in self.likelihood.own_shapes().items()}
         return Position(network, own, latent)
 
     def place(self, position: Position) -> Placed:
