@@ -5,7 +5,7 @@ from weightscape.core.checks import InputError
 from weightscape.data import describe, load, load_test, names, uci
 
 SMALL = [row for row in describe() if row.source in ("made here", "scikit-learn")]
-UCI = [row for row in describe() if row.name in uci.SIZES]
+UCI = [row for row in describe() if row.name in uci.BENCHMARKS]
 
 
 def _inputs(data):

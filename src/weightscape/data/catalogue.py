@@ -52,8 +52,10 @@ _CATALOGUE: dict[str, _Entry] = {
     "cifar10": _Entry(images.cifar10, "classification", 60000, "32 × 32 × 3", _LOCAL_OR_FETCHED),
     "mnist1d": _Entry(images.mnist1d, "classification", 5000, "40", _LOCAL),
 } | {
-    name: _Entry(functools.partial(uci.load_uci, name), "regression", num_rows, str(num_inputs), _LOCAL)
-    for name, (num_rows, num_inputs) in uci.SIZES.items()
+    name: _Entry(
+        functools.partial(uci.load_uci, name), "regression", one.num_rows, str(one.num_inputs), _LOCAL_OR_FETCHED
+    )
+    for name, one in uci.BENCHMARKS.items()
 }
 
 _TEST_ONLY: dict[str, Callable[..., Batch]] = {"notmnist": images.notmnist}

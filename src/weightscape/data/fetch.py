@@ -76,6 +76,12 @@ def fetch(url: str, sha256: str, name: str, *, progress: Progress | None = None)
     return path
 
 
+def read_url(url: str, path: Path) -> bytes:
+    """The bytes at `url`; an error says that `path` is where the data may be placed by hand."""
+    with _open(url, path) as response:
+        return b"".join(iter(lambda: _read(response, url, path), b""))
+
+
 def _download(url: str, sha256: str, path: Path, part: Path, progress: Progress | None) -> None:
     digest = hashlib.sha256()
     with _open(url, path) as response, part.open("wb") as target:
