@@ -1,5 +1,7 @@
 """Laws that every prior obeys."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from scipy import stats
 from tests.laws import PAIR, PRIORS, SCALES
 
 from weightscape import priors
+from weightscape.core import decode, encode
 from weightscape.priors import Coordinates
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
@@ -77,6 +80,15 @@ def test_a_start_without_latents_has_finite_density(prior, x64):
     placed = prior.constrain(start)
     np.testing.assert_allclose(placed.params["a"], 0.3, rtol=1e-12)
     assert np.isfinite(log_density(ravel_pytree(tuple(start))[0]))
+
+
+@every_prior
+def test_survives_as_data(prior):
+    encoded = encode(prior)
+    back = decode(json.loads(json.dumps(encoded.tree)), encoded.arrays)
+    assert jax.tree.structure(back) == jax.tree.structure(prior)
+    for one, other in zip(jax.tree.leaves(back), jax.tree.leaves(prior), strict=True):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", ["normal", "fan_in_normal", "laplace", "student_t", "scale_mixture"])

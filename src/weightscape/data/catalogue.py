@@ -9,8 +9,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import weightscape.data.bundled as bundled
+import weightscape.data.images as images
+import weightscape.data.toy as toy
+import weightscape.data.uci as uci
 from weightscape.core.checks import InputError, require_known
-from weightscape.data import bundled, images, toy, uci
 from weightscape.data.batch import Batch
 from weightscape.data.dataset import Dataset
 

@@ -16,9 +16,11 @@ from weightscape.core.config import registered
 from weightscape.core.types import PRNGKey, Scalar, Tree
 from weightscape.priors.prior import NOTHING, Constrained, Coordinates, Prior
 
+Parts = tuple[tuple[str, Prior], ...]
 
-def _ordered(parts: Mapping[str, Prior]) -> tuple[tuple[str, Prior], ...]:
-    return tuple(parts.items()) if isinstance(parts, Mapping) else tuple((name, part) for name, part in parts)
+
+def _ordered(parts: Mapping[str, Prior] | Parts) -> Parts:
+    return tuple(parts.items()) if isinstance(parts, Mapping) else parts
 
 
 @registered("priors.ByPath")
@@ -33,7 +35,7 @@ class ByPath(Prior):
     >>> prior = ByPath({"*/bias": Normal(0.1), "*": Normal(1.0)})
     """
 
-    parts: tuple[tuple[str, Prior], ...] = eqx.field(converter=_ordered)
+    parts: Parts = eqx.field(converter=_ordered)
 
     @property
     def is_discrete(self) -> bool:

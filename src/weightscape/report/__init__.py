@@ -6,6 +6,7 @@ from weightscape.report.class_map import plane, plot_class_map
 from weightscape.report.doubt import plot_doubt
 from weightscape.report.page import render_page
 from weightscape.report.parity import plot_parity
+from weightscape.report.relevance import plot_relevance
 from weightscape.report.report import Picture, Report, Table
 from weightscape.report.run import Fitted, report_run, score_table
 from weightscape.report.trace import plot_trace
@@ -26,6 +27,7 @@ __all__ = [
     "plot_coverage",
     "plot_doubt",
     "plot_parity",
+    "plot_relevance",
     "plot_reliability",
     "plot_trace",
     "plot_weights",

@@ -6,7 +6,6 @@ sharded over devices and vectorised within each. Draws target p(θ | D) exactly 
 Reference: Neal (2011), MCMC using Hamiltonian dynamics, section 3.
 """
 
-import os
 import time
 
 import equinox as eqx
@@ -14,15 +13,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from weightscape.core import Plan, PRNGKey, Progress, Tree, default_progress, map_chains, registered
+from weightscape.core import Plan, PRNGKey, Progress, Tree, map_chains, registered
 from weightscape.core.checks import require, require_count, require_fraction, require_positive
-from weightscape.core.keys import chain_keys, require_key
+from weightscape.core.keys import chain_keys
 from weightscape.core.numbers import number
 from weightscape.draws import Draws, Recorder
 from weightscape.inference.mcmc.recording import WARMUP_SHARE, record_chains, warm_up_chains
 from weightscape.inference.mcmc.transition import Transition
 from weightscape.inference.mcmc.warmup import Warmup
-from weightscape.inference.method import Method, settings
+from weightscape.inference.method import Circumstances, Method, settings
 from weightscape.inference.start import require_gradient, start_positions
 from weightscape.posterior import Posterior
 
@@ -60,21 +59,11 @@ class HMC(Method):
         jitter = float(self.jitter)
         require(0 <= jitter <= 1, "`jitter` of HMC must lie between 0 and 1", jitter, "Pass a fraction such as 0.5.")
 
-    def run(
-        self,
-        key: PRNGKey,
-        posterior: Posterior,
-        *,
-        draws: Draws | None = None,
-        init: Draws | None = None,
-        store: str | os.PathLike | None = None,
-        progress: Progress | None = None,
-    ) -> Draws:
-        require_key(key, "HMC.run")
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
         require_gradient(posterior, "HMC")
-        progress, began = default_progress(progress), time.monotonic()
+        progress, began = around.progress, time.monotonic()
         key_start, key_warmup, key_draws = jax.random.split(key, 3)
-        recorder = Recorder(posterior, store)
+        recorder = Recorder(posterior, around.store)
         transition = Transition(posterior, jnp.asarray(self.num_leapfrog), self.jitter)
         warmup = Warmup(
             transition,
@@ -83,7 +72,7 @@ class HMC(Method):
             jnp.asarray(self.num_warmup),
             jnp.asarray(int(self.adapt_mass)),
         )
-        positions = start_positions(key_start, posterior, self.num_chains, init)
+        positions = start_positions(key_start, posterior, self.num_chains, around.init)
         state = self._warm_up(key_warmup, warmup, positions, progress)
         warm = time.monotonic() - began
         plan = Plan(self.num_draws, self.thin, seconds=progress.seconds_left())

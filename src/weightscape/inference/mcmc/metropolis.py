@@ -6,7 +6,6 @@ every symmetric proposal it leaves p(z) invariant.
 Reference: Metropolis et al. (1953), Equation of state calculations by fast computing machines.
 """
 
-import os
 import time
 from typing import NamedTuple
 
@@ -15,13 +14,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from weightscape.core import Plan, PRNGKey, Progress, Scalar, default_progress, map_chains, registered
+from weightscape.core import Plan, PRNGKey, Scalar, map_chains, registered
 from weightscape.core.checks import require_count
-from weightscape.core.keys import chain_keys, require_key
+from weightscape.core.keys import chain_keys
 from weightscape.draws import Draws, Recorder, Sampled
 from weightscape.inference.mcmc.proposals import Proposal, RandomWalk
 from weightscape.inference.mcmc.recording import WARMUP_SHARE, record_chains, warm_up_chains
-from weightscape.inference.method import Method, settings
+from weightscape.inference.method import Circumstances, Method, settings
 from weightscape.inference.start import start_positions
 from weightscape.posterior import Position, Posterior
 
@@ -45,22 +44,12 @@ class MetropolisHastings(Method):
         for name in ("num_chains", "num_draws", "num_warmup", "thin"):
             require_count(f"`{name}` of MetropolisHastings", getattr(self, name))
 
-    def run(
-        self,
-        key: PRNGKey,
-        posterior: Posterior,
-        *,
-        draws: Draws | None = None,
-        init: Draws | None = None,
-        store: str | os.PathLike | None = None,
-        progress: Progress | None = None,
-    ) -> Draws:
-        require_key(key, "MetropolisHastings.run")
-        progress, began = default_progress(progress), time.monotonic()
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
+        progress, began = around.progress, time.monotonic()
         key_start, key_steps = jax.random.split(key)
-        recorder = Recorder(posterior, store)
+        recorder = Recorder(posterior, around.store)
         step = Metropolis(posterior, self.proposal)
-        positions = start_positions(key_start, posterior, self.num_chains, init)
+        positions = start_positions(key_start, posterior, self.num_chains, around.init)
         keys, state = chain_keys(key_steps, self.num_chains), map_chains(step.init, positions)
         warmup = Plan(self.num_warmup, seconds=WARMUP_SHARE * progress.seconds_left())
         state = warm_up_chains(Unrecorded(step), keys, state, warmup, progress)

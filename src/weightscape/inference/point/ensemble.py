@@ -9,16 +9,13 @@ epistemic uncertainty, and an ensemble's spread is that of its starts.
 Reference: Lakshminarayanan, Pritzel & Blundell (2017), Simple and scalable predictive uncertainty estimation.
 """
 
-import os
-
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from weightscape.core import PRNGKey, Progress, default_progress, registered
-from weightscape.core.keys import require_key
+from weightscape.core import PRNGKey, registered
 from weightscape.core.numbers import number
 from weightscape.draws import Draws
-from weightscape.inference.method import Method, settings
+from weightscape.inference.method import Circumstances, Method, settings
 from weightscape.inference.point.optimise import Training, climb, record
 from weightscape.posterior import Posterior
 
@@ -38,19 +35,9 @@ class MAP(Method):
     def __check_init__(self):
         self._training().check("MAP")
 
-    def run(
-        self,
-        key: PRNGKey,
-        posterior: Posterior,
-        *,
-        draws: Draws | None = None,
-        init: Draws | None = None,
-        store: str | os.PathLike | None = None,
-        progress: Progress | None = None,
-    ) -> Draws:
-        require_key(key, "MAP.run")
-        sampled, facts = climb(key, posterior, self._training(), init, default_progress(progress))
-        return record(posterior, sampled, {**settings(self), **facts}, store)
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
+        sampled, facts = climb(key, posterior, self._training(), around.init, around.progress)
+        return record(posterior, sampled, {**settings(self), **facts}, around.store)
 
     def _training(self) -> Training:
         return Training(1, self.num_steps, self.learning_rate, self.batch_size)
@@ -71,19 +58,9 @@ class DeepEnsemble(Method):
     def __check_init__(self):
         self._training().check("DeepEnsemble")
 
-    def run(
-        self,
-        key: PRNGKey,
-        posterior: Posterior,
-        *,
-        draws: Draws | None = None,
-        init: Draws | None = None,
-        store: str | os.PathLike | None = None,
-        progress: Progress | None = None,
-    ) -> Draws:
-        require_key(key, "DeepEnsemble.run")
-        sampled, facts = climb(key, posterior, self._training(), init, default_progress(progress))
-        return record(posterior, sampled, {**settings(self), **facts}, store)
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
+        sampled, facts = climb(key, posterior, self._training(), around.init, around.progress)
+        return record(posterior, sampled, {**settings(self), **facts}, around.store)
 
     def _training(self) -> Training:
         return Training(self.num_members, self.num_steps, self.learning_rate, self.batch_size)
