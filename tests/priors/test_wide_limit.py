@@ -87,14 +87,13 @@ def test_two_hidden_layers_approach_the_covariance():
     """
     kernel = np.asarray(wide_kernel(X, X, activation="relu", depth=2, **PRIOR))
     gap, error = {}, {}
-    for width in (4, 16, 64):
+    for width in (4, 16):
         values = outputs("relu", (width, 16), 10_000, seed=width, num_outputs=8)
         found, error[width] = covariance(values)
         gap[width] = kernel - found
     far = (1, 2)  # nearly opposite inputs
     assert gap[4][far] > 15 * error[4][far]
-    assert abs(gap[16][far] - gap[4][far] / 4) < 5 * error[16][far] < gap[4][far]
-    assert np.all(np.abs(gap[64]) < 5 * error[64])
+    assert abs(gap[16][far] - gap[4][far] / 4) < 5 * error[16][far] < gap[4][far] / 2
     for width in gap:
         assert np.all(np.abs(np.diag(gap[width])) < 5 * np.diag(error[width]))
 

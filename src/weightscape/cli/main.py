@@ -17,6 +17,7 @@ from weightscape.cli.demo import demo
 from weightscape.cli.errors import Stopped, one_line
 from weightscape.cli.fit import fit
 from weightscape.cli.predict import predict
+from weightscape.cli.prior import prior
 from weightscape.cli.report import report
 from weightscape.core import InputError, InputTypeError, devices
 
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (demo, fit, predict, report, data):
+for _command in (demo, fit, predict, report, data, prior):
     app.command()(_command)
 
 

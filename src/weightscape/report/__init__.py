@@ -6,6 +6,7 @@ from weightscape.report.class_map import plane, plot_class_map
 from weightscape.report.doubt import plot_doubt
 from weightscape.report.page import render_page
 from weightscape.report.parity import plot_parity
+from weightscape.report.prior_gallery import Gallery, draw_gallery
 from weightscape.report.relevance import plot_relevance
 from weightscape.report.report import Picture, Report, Table
 from weightscape.report.run import Fitted, report_run, score_table
@@ -16,11 +17,13 @@ from weightscape.report.write import write_report
 __all__ = [
     "Bands",
     "Fitted",
+    "Gallery",
     "Picture",
     "Report",
     "Scatter",
     "Table",
     "bands",
+    "draw_gallery",
     "plane",
     "plot_bands",
     "plot_class_map",

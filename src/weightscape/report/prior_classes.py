@@ -40,8 +40,9 @@ def draw_classes(key: PRNGKey, models: Mapping[str, Model], *, num_draws: int = 
     grid = _square()
     probabilities = {}
     for i, (name, model) in enumerate(models.items()):
+        likelihood = _over_classes(model.likelihood)
         outputs = model.sample_prior(jax.random.fold_in(key, i), jnp.asarray(grid.points), num_draws).outputs
-        probabilities[name] = _probabilities(model.likelihood, outputs)
+        probabilities[name] = np.asarray(jax.vmap(likelihood.probabilities)(outputs), float)
     return DrawnClasses(grid, probabilities)
 
 
@@ -68,10 +69,10 @@ def _square() -> Plane:
     return Plane(points, (-_REACH, _REACH, -_REACH, _REACH))
 
 
-def _probabilities(likelihood: Likelihood, outputs: jax.Array) -> Float[np.ndarray, "draw point class"]:
+def _over_classes(likelihood: Likelihood) -> ClassificationLikelihood:
     if not isinstance(likelihood, ClassificationLikelihood):
         raise InputTypeError(
             f"Models of draw_classes must have a likelihood over classes, got {type(likelihood).__name__}. "
             "Use Categorical or Bernoulli."
         )
-    return np.asarray(jax.vmap(likelihood.probabilities)(outputs), float)
+    return likelihood

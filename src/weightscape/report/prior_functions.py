@@ -8,19 +8,20 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from weightscape.core import PRNGKey
+from weightscape.core import PRNGKey, Tree
 from weightscape.likelihoods import Gaussian
 from weightscape.networks import MLP
 from weightscape.posterior import Model
 from weightscape.priors import Prior
 from weightscape.report.style import MUTED, colour, styled
 
-_MOST_LINES = 6
+_MOST_LINES = 4
 
 
 class DrawnFunctions(NamedTuple):
@@ -49,11 +50,17 @@ def draw_functions(
     for i, (name, prior) in enumerate(priors.items()):
         network = MLP((width,), activations[0], outputs=1)
         model = Model(network, Gaussian(1.0), prior)
-        drawn = model.sample_prior(jax.random.fold_in(key, i), jax.numpy.asarray(x[:, None]), num_draws)
+        drawn = model.sample_prior(jax.random.fold_in(key, i), jnp.asarray(x[:, None], float), num_draws)
         weights = drawn.parameters.network
-        outputs[name] = {choice: _apply(MLP((width,), choice, outputs=1), weights, x) for choice in activations}
+        outputs[name] = {choice: apply_each(MLP((width,), choice, outputs=1), weights, x) for choice in activations}
         shares[name] = largest_share(np.asarray(weights["layer1"]["weight"])[:, :, 0])
     return DrawnFunctions(x, outputs, shares)
+
+
+def apply_each(network: MLP, weights: Tree, x: Float[np.ndarray, " point"]) -> Float[np.ndarray, "draw point"]:
+    """The output of every network along a line of inputs."""
+    points = jnp.asarray(x[:, None], float)
+    return np.asarray(jax.vmap(lambda params: network.apply(params, points)[:, 0])(weights))
 
 
 def largest_share(contributions: Float[np.ndarray, "draw unit"]) -> Float[np.ndarray, " draw"]:
@@ -65,31 +72,27 @@ def largest_share(contributions: Float[np.ndarray, "draw unit"]) -> Float[np.nda
 def draw_lines(axis: Axes, x: Float[np.ndarray, " point"], lines: Float[np.ndarray, "draw point"]) -> None:
     """Functions in one panel; its range is symmetric about zero, and a draw that towers above the others leaves it."""
     for i, line in enumerate(lines):
-        axis.plot(x, line, color=colour(i), lw=1.1)
+        axis.plot(x, line, color=colour(i), lw=1.0)
     # Heavy tails: the tallest draw may be a hundred times the others.
-    reach = 1.25 * float(np.quantile(np.abs(lines).max(axis=1), 0.7))
+    reach = 1.7 * float(np.median(np.abs(lines).max(axis=1))) or 1.0
     axis.axhline(0, color=MUTED, lw=0.6)
     axis.set(xlim=(x.min(), x.max()), ylim=(-reach, reach))
     axis.locator_params(axis="y", nbins=3)
-    axis.tick_params(labelsize=8)
+    axis.tick_params(labelsize=7.5)
+    axis.grid(visible=False)
 
 
 @styled
 def plot_functions(drawn: DrawnFunctions) -> Figure:
-    """A row of panels for each prior, a column for each activation; six draws, and a range for each panel."""
+    """A row of panels for each prior, a column for each activation; four draws, and a range for each panel."""
     rows, columns = list(drawn.outputs), list(next(iter(drawn.outputs.values())))
-    figure = Figure(figsize=(2.1 * len(columns), 1.35 * len(rows) + 0.5), layout="constrained")
+    figure = Figure(figsize=(1.6 * len(columns), 0.88 * len(rows) + 0.4), layout="constrained")
     axes = figure.subplots(len(rows), len(columns), sharex=True, squeeze=False)
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
             draw_lines(axes[i, j], drawn.x, drawn.outputs[row][column][:_MOST_LINES])
-        axes[i, 0].set_ylabel(row, fontsize=9.5)
+        axes[i, 0].set_ylabel(row, fontsize=8.5)
     for j, column in enumerate(columns):
         axes[0, j].set_title(column)
-        axes[-1, j].set_xlabel("x")
+        axes[-1, j].set(xlabel="x", xticks=[float(drawn.x.min()), 0.0, float(drawn.x.max())])
     return figure
-
-
-def _apply(network: MLP, weights: object, x: np.ndarray) -> Float[np.ndarray, "draw point"]:
-    points = jax.numpy.asarray(x[:, None])
-    return np.asarray(jax.vmap(lambda params: network.apply(params, points)[:, 0])(weights))

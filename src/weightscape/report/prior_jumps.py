@@ -27,11 +27,12 @@ from weightscape.likelihoods import Gaussian
 from weightscape.networks import MLP
 from weightscape.posterior import Model
 from weightscape.priors import ByPath, Normal, Prior, StudentT
-from weightscape.report.prior_functions import draw_lines, largest_share
+from weightscape.report.prior_functions import apply_each, draw_lines, largest_share
+from weightscape.report.prior_width import label_plainly
 from weightscape.report.style import MUTED, canvas, colour, styled
 
-_STEEPNESS = 30.0
-"""The scale of first-layer weights: hidden units switch within 1/30 of an input."""
+_STEEPNESS = 100.0
+"""The scale of first-layer weights: hidden units switch within a hundredth of an input."""
 
 
 class Jumps(NamedTuple):
@@ -43,21 +44,17 @@ class Jumps(NamedTuple):
     shares: dict[str, Float[np.ndarray, " width"]]
 
 
-def study_jumps(key: PRNGKey, widths: Sequence[int], *, num_draws: int = 400, num_lines: int = 4) -> Jumps:
-    """Draw tanh networks with normal and with Cauchy output weights; functions are those of the last width."""
-    x = np.linspace(-1, 1, 401)
-    study = Jumps(x, {}, np.array(widths), {})
-    for i, kind in enumerate(("normal", "Cauchy")):
-        shares = []
-        for j, width in enumerate(widths):
-            key_width = jax.random.fold_in(key, len(widths) * i + j)
-            network = MLP((width,), "tanh", outputs=1)
-            weights = _draw_weights(key_width, network, _output_prior(kind, width), num_draws)
-            shares.append(float(largest_share(np.asarray(weights["layer1"]["weight"])[:, :, 0]).mean()))
+def study_jumps(key: PRNGKey, widths: Sequence[int], *, num_draws: int = 1000, num_lines: int = 4) -> Jumps:
+    """Draw tanh networks with normal and with Cauchy output weights; functions are those of the largest width."""
+    study = Jumps(np.linspace(-1, 1, 401), {}, np.array(widths), {})
+    network = MLP((max(widths),), "tanh", outputs=1)
+    for i, (kind, prior) in enumerate(_output_priors(max(widths)).items()):
+        weights = _draw_weights(jax.random.fold_in(key, i), network, prior, num_draws)
         shown = jax.tree.map(lambda leaf: leaf[:num_lines], weights)
-        points = jnp.asarray(x[:, None], jnp.float32)
-        study.functions[kind] = np.asarray(jax.vmap(lambda params: network.apply(params, points)[:, 0])(shown))
-        study.shares[kind] = np.array(shares)
+        study.functions[kind] = apply_each(network, shown, study.x)
+        outgoing = np.asarray(weights["layer1"]["weight"])[:, :, 0]
+        # A common factor does not change shares, so the first H units stand for a network of width H.
+        study.shares[kind] = np.array([largest_share(outgoing[:, :width]).mean() for width in widths])
     return study
 
 
@@ -74,16 +71,18 @@ def plot_jumps(study: Jumps) -> Figure:
     for axis, (kind, lines) in zip(axes, study.functions.items(), strict=False):
         draw_lines(axis, study.x, lines)
         axis.set(title=f"{kind}, H = {study.widths[-1]}", xlabel="x")
+        axis.locator_params(axis="x", nbins=5)
     for i, (kind, shares) in enumerate(study.shares.items()):
         axes[2].plot(study.widths, shares, "o-", color=colour(i), ms=5, label=f"{kind} weights")
     axes[2].axhline(cauchy_share(), color=MUTED, lw=1.2, ls="--", label="Cauchy, H → ∞")
     axes[2].set(title="largest unit's share", xlabel="width H", xscale="log", ylim=(0, 1.02), ylabel="of Σ v²")
     axes[2].legend(fontsize=8.5)
+    label_plainly(axes[2], of_x=True, of_y=False)
     return figure
 
 
-def _output_prior(kind: str, width: int) -> Prior:
-    return Normal(width**-0.5) if kind == "normal" else StudentT(1.0, 1 / width)
+def _output_priors(width: int) -> dict[str, Prior]:
+    return {"normal": Normal(width**-0.5), "Cauchy": StudentT(1.0, 1 / width)}
 
 
 def _draw_weights(key: PRNGKey, network: MLP, output_prior: Prior, num_draws: int) -> Tree:

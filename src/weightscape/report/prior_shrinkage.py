@@ -83,8 +83,9 @@ def _draw_posterior(axis: Axes, found: Sparsity) -> None:
     at = lambda values: float(np.interp(found.observed, found.y, values))
     axis.fill_between(found.theta, found.density, color=EPISTEMIC, alpha=0.25, lw=0)
     axis.plot(found.theta, found.density, color=EPISTEMIC, label="p(θ | y)")
-    axis.axvline(at(found.mode), color=ALEATORIC, label=f"mode {at(found.mode):.2f}, yet P(θ = 0) = 0")
-    axis.axvline(at(found.mean), color=EPISTEMIC, ls="--", label=f"mean {at(found.mean):.2f}")
-    axis.set(xlabel="θ", ylabel="density", title=f"posterior at y = {found.observed:g}", ylim=(0, None))
-    axis.margins(y=0.35)
+    tall, label = float(found.density.max()), f"mode {at(found.mode):.2f}, yet P(θ = 0) = 0"
+    axis.vlines(at(found.mode), 0, tall, color=ALEATORIC, lw=1.8, label=label)
+    axis.vlines(at(found.mean), 0, tall, color=EPISTEMIC, lw=1.8, ls="--", label=f"mean {at(found.mean):.2f}")
+    axis.set(xlabel="θ", ylabel="density", title=f"posterior at y = {found.observed:g}")
+    axis.set_ylim(0, 1.5 * tall)
     axis.legend(loc="upper right", fontsize=9)
