@@ -60,6 +60,13 @@ def test_student_t_is_scipys_and_the_marginal_of_the_augmented_one(x64):
     np.testing.assert_allclose(np.log(marginal), stats.t.logpdf(points, 3, scale=0.5), rtol=1e-6)
 
 
+@pytest.mark.parametrize("degrees", [1.0, 3.0, 30.0])
+def test_student_t_samples_follow_scipys_distribution(degrees):
+    samples = ws.priors.StudentT(degrees, 0.5).sample(jax.random.key(0), jnp.zeros((20_000,)))
+    assert stats.kstest(np.asarray(samples), stats.t(degrees, scale=0.5).cdf).pvalue > 1e-4
+    assert np.all(np.isfinite(samples))
+
+
 def test_hierarchical_scales_follow_the_axes():
     tree = {"weight": jnp.zeros((4, 3)), "bias": jnp.zeros((3,))}
     shapes = lambda prior: jax.tree.map(

@@ -4,7 +4,6 @@
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -26,6 +25,7 @@ from weightscape.likelihoods.likelihood import (
 )
 from weightscape.likelihoods.noise import check_scale, current_scale, noise_scale, scale_prior, scale_shape
 from weightscape.priors import Prior
+from weightscape.priors.heavy import draw_student_t
 
 
 @registered("likelihoods.StudentT")
@@ -69,7 +69,7 @@ class StudentT(RegressionLikelihood):
     def sample(
         self, key: PRNGKey, outputs: Float[Array, "point output"], own: Own = NO_OWN
     ) -> Float[Array, "point output"]:
-        noise = jax.random.t(key, self.degrees.astype(outputs.dtype), outputs.shape, outputs.dtype)
+        noise = draw_student_t(key, self.degrees.astype(outputs.dtype), outputs.shape, outputs.dtype)
         return outputs + current_scale(self.scale, own) * noise
 
     def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:

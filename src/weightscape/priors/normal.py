@@ -53,6 +53,7 @@ class FanInNormal(RealPrior):
     - `scale`: σ.  `bias_scale`: σ_b.
 
     A kernel of shape (…, inputs, units) has H = the product of all axes but the last.
+    An LSTM's weights (inputs, gates, units) would count the gates as inputs: give them a `Normal` through `ByPath`.
     Reference: Neal (1996), Bayesian Learning for Neural Networks, section 2.1.
     """
 
