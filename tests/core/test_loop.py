@@ -135,23 +135,21 @@ def test_progress_hears_everything_and_the_clock_stops_the_run():
 
 
 def test_interruption_leaves_whole_chunks_and_ends_the_bar():
-    progress, kept = Recorder(), []
-    with pytest.raises(KeyboardInterrupt):
-        for chunk in drive(
-            Walk(jnp.asarray(0.5)),
-            chain_keys(jax.random.key(0), 4),
-            start(4),
-            Plan(5000),
-            label="walking",
-            progress=progress,
-        ):
-            kept.append(chunk.outputs["position"])
-            if len(kept) == 2:
+    class Interrupting(Recorder):
+        def advance(self, done, facts):
+            super().advance(done, facts)
+            if len(self.heard) == 4:
                 raise KeyboardInterrupt
-    del chunk
-    whole = run(Plan(5000))[1]["position"]
+
+    progress, kept = Interrupting(), []
+    keys = chain_keys(jax.random.key(0), 4)
+    with pytest.raises(KeyboardInterrupt):
+        for chunk in drive(Walk(jnp.asarray(0.5)), keys, start(4), Plan(5000), label="walking", progress=progress):
+            kept.append(chunk.outputs["position"])
+    assert progress.heard[-1] == "finish"
     together = np.concatenate(kept, axis=1)
-    assert np.array_equal(together, whole[:, : together.shape[1]])
+    assert len(kept) == 2
+    assert np.array_equal(together, run(Plan(5000))[1]["position"][:, : together.shape[1]])
 
 
 def test_chunks_aim_at_a_second_and_stay_in_the_buffer():

@@ -22,8 +22,8 @@ from weightscape.posterior import Position
 
 _FIRST_WINDOW = 25
 _MOST_WINDOWS = 20
-# Stan's 0.05 lets single transitions move log ε by 0.7 even after 50 steps; the average of such a path is far too
-# small (acceptance 0.90 to 0.96 where 0.8 is wanted, steps a third shorter). At 0.2 it is met to a few per cent.
+# Stan's 0.05 lets single transitions move log ε by 0.7 even after 50 steps, and the average of such a path is far too
+# small. At 0.2 the wanted acceptance is met to a few per cent: `benchmarks/warmup.py` shows both.
 _DAMPING = 0.2
 
 _mass_init, _mass_update, _mass_final = mass_matrix_adaptation(is_diagonal_matrix=True)
