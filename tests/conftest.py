@@ -4,6 +4,7 @@ Two CPU devices, so that sharded code is tested as such; rank promotion is an er
 outside pytest's own directories. weightscape is not imported here: the shape checker must see it first.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,14 @@ def _private_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
         patch.setenv("WEIGHTSCAPE_CACHE", str(home / "cache" / "weightscape"))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_programs() -> Iterator[None]:
+    """Let go of compiled programs after each file: a process may hold some 65,000 memory maps, and each takes a few."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture

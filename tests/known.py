@@ -87,3 +87,45 @@ def assert_moments(values: np.ndarray, mean: np.ndarray, covariance: np.ndarray,
     # The errors themselves must be small, or the comparison above would say nothing.
     assert np.all(mean_error < 0.1 * np.sqrt(np.diag(covariance)))
     assert np.all(np.diag(covariance_error) < 0.1 * np.diag(covariance))
+
+
+def badly_scaled() -> Linear:
+    """Linear regression like `linear`, with standard deviations that differ by a factor of a hundred."""
+    generator, noise = np.random.default_rng(8), 0.3
+    x = generator.normal(size=(40, 3)) * np.array([0.1, 1.0, 10.0])
+    x[:, 1] += 0.5 * x[:, 0] + 0.1 * x[:, 2]
+    y = x @ np.array([1.0, -2.0, 0.5]) + noise * generator.normal(size=40)
+    covariance = np.linalg.inv(x.T @ x / noise**2 + np.eye(3))
+    marginal = noise**2 * np.eye(40) + x @ x.T
+    log_evidence = stats.multivariate_normal(np.zeros(40), marginal).logpdf(y)
+    model = ws.Model(ws.networks.MLP(hidden=(), bias=False), ws.likelihoods.Gaussian(noise), ws.priors.Normal(1.0))
+    mean = covariance @ x.T @ y / noise**2
+    return Linear(model.condition(ws.Batch(x, y)), mean, covariance, float(log_evidence), x, y, noise)
+
+
+class TanhPair(NamedTuple):
+    """Two weights of a network with two equal modes: moments of (sign(v) w, |v|) by quadrature."""
+
+    posterior: ws.Posterior
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+def tanh_pair() -> TanhPair:
+    """y ~ N(v tanh(w x), 0.3²), w and v ~ N(0, 1), 20 points: the same at (−w, −v), curved and skewed."""
+    generator = np.random.default_rng(4)
+    x = np.linspace(-3.0, 3.0, 20)[:, None]
+    y = np.tanh(x[:, 0]) + 0.3 * generator.normal(size=20)
+    w, v = np.linspace(-6.0, 6.0, 1201)[:, None], np.linspace(0.0, 6.0, 1201)[None, :]  # v ≥ 0: the folded half
+    log_density = stats.norm.logpdf(w) + stats.norm.logpdf(v)
+    for point, target in zip(x[:, 0], y, strict=True):
+        log_density = log_density + stats.norm.logpdf(target, v * np.tanh(w * point), 0.3)
+    mass = np.exp(log_density - log_density.max())
+    mass /= mass.sum()
+    both = np.stack(np.broadcast_arrays(w, v))
+    mean = np.einsum("kij,ij->k", both, mass)
+    centred = both - mean[:, None, None]
+    network = ws.networks.MLP(hidden=(1,), activation="tanh", bias=False)
+    model = ws.Model(network, ws.likelihoods.Gaussian(0.3), ws.priors.Normal(1.0))
+    covariance = np.einsum("kij,lij,ij->kl", centred, centred, mass)
+    return TanhPair(model.condition(ws.Batch(x, y)), mean, covariance)

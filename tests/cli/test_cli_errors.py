@@ -30,7 +30,7 @@ def table(tmp_path):
     [
         ([], "Columns: a, b, y"),
         (["--target", "z"], "A column must be a known name, got 'z'"),
-        (["--target", "y", "--method", "magic"], "Known: ensemble, hmc, map"),
+        (["--target", "y", "--method", "magic"], "Known: ensemble, hmc, mala, map"),
         (["--target", "y", "--activation", "tan"], "Did you mean 'tanh'?"),
         (["--target", "y", "--hidden", "8,x"], "`--hidden` must be whole numbers, got '8,x'"),
         (["--target", "y", "--noise", "loud"], "`--noise` must be a number, got 'loud'"),
@@ -83,7 +83,7 @@ def test_an_output_that_is_taken(capsys, table, tmp_path, regression):
         assert "must be a folder, got a file" in complaint(capsys, ["fit", table, "--target", "y", "--out", str(out)])
     assert (tmp_path / "file").read_text() == "mine"
     taken = ["fit", table, "--target", "y", "--out", str(regression.folder)]
-    assert "Pass `--overwrite`" in complaint(capsys, taken)
+    assert "Pass `--resume` to go on with it, `--overwrite` to replace it" in complaint(capsys, taken)
     assert "must not hold a run already" in complaint(capsys, ["demo", "--out", str(regression.folder)])
 
 

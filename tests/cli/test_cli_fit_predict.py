@@ -97,7 +97,7 @@ def test_result_holds_scores_that_a_machine_can_read(regression, classification)
 
 
 def test_the_same_seed_gives_the_same_predictions(regression, tmp_path, monkeypatch):
-    skipped = Finished("", Table("", (), ()), tmp_path)  # the report takes longer than the fit
+    skipped = Finished("", "", Table("", (), ()), tmp_path)  # the report takes longer than the fit
     monkeypatch.setattr("weightscape.cli.fit.finish_run", lambda *_: skipped)
     made = {}
     options = ["--target", "price", "--method", "map", "--hidden", "4", "--quiet"]

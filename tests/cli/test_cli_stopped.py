@@ -35,7 +35,8 @@ def test_an_interruption_keeps_the_draws_so_far(tmp_path, capsys, monkeypatch):
     assert run_command([*ENDLESS, "--out", str(folder), "--quiet"]) == 130
     complaint = capsys.readouterr().err
     assert complaint.splitlines() == [
-        f"weightscape: Stopped. The draws so far are kept in `{folder}`: see `weightscape report {folder}`."
+        f"weightscape: Stopped. The draws so far are kept in `{folder}`: see `weightscape report {folder}`, or "
+        "repeat the command with `--resume` to go on."
     ]
     draws = ws.Draws.load(folder)
     assert len(draws) > 0 and draws.facts["complete"] is False

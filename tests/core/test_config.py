@@ -15,7 +15,7 @@ OBJECTS = {
     "prior": ws.priors.Normal(0.1),
     "prior by leaf": ws.priors.Normal({"layer0": 0.3, "layer1": 1e-20}),
     "likelihood": ws.likelihoods.Gaussian(ws.priors.Gamma(0.5, 1.0)),
-    "method": ws.HMC(num_chains=3, step_size=0.1, adapt_mass=False),
+    "method": ws.HMC(num_chains=3, step_size=0.1, trajectory=1.5, mass=ws.LowRankMass(rank=3)),
     "scaling": ws.data.Scaling(np.linspace(0, 1, 40), np.linspace(1, 2, 40)),
     "special numbers": {"nan": float("nan"), "infinity": np.float32(np.inf), "tuple": (1, True, None, "text")},
 }

@@ -9,22 +9,28 @@ import numpy as np
 import pytest
 from jaxtyping import Array
 
-from weightscape.core import Plan, Silent, drive, loop, map_chains
+from weightscape.core import Plan, Silent, Walk, drive, loop, map_chains
 from weightscape.core.keys import chain_keys
 
 TRACES = []
 
 
-class Walk(eqx.Module):
+class RandomWalk(Walk):
     """A random walk; the state's second part is weakly typed at first, as blackjax's are."""
 
     scale: Array
 
-    def __call__(self, key, state, index):
+    def step(self, key, state, index):
         TRACES.append(None)
         position, count = state
         position = position + self.scale * jax.random.normal(key, position.shape)
-        return (position, count + 1), {"position": position, "index": index}
+        return (position, count + 1), {"position": position, "index": index, "is_seventh": index % 7 == 6}
+
+    def observe(self, state, notes):
+        return notes
+
+    def rows(self):
+        return ()
 
 
 class Recorder(Silent):
@@ -50,7 +56,7 @@ def start(num_chains):
 def run(plan, num_chains=4, scale=0.5, progress=None, state=None):
     chunks = list(
         drive(
-            Walk(jnp.asarray(scale)),
+            RandomWalk(jnp.asarray(scale)),
             chain_keys(jax.random.key(0), num_chains),
             start(num_chains) if state is None else state,
             plan,
@@ -81,6 +87,25 @@ def test_thinning_keeps_every_third_step_and_first_shifts_the_index():
     np.testing.assert_allclose(outputs["position"], by_hand(4, 12)[:, 2::3], rtol=1e-5, atol=1e-6)
     _, shifted = run(Plan(4, every=3, first=100))
     assert shifted["index"][0].tolist() == [102, 105, 108, 111]
+
+
+def test_gaps_are_gone_through_in_turn_and_truths_are_collected(monkeypatch):
+    monkeypatch.setattr(loop, "_next_count", lambda count, seconds, capacity: 3)
+    _, outputs = run(Plan(20, every=(4, 1, 2), first=10))
+    ends = 9 + np.cumsum(np.tile([4, 1, 2], 7))[:20]
+    assert outputs["index"][0].tolist() == ends.tolist()
+    # A truth says whether any step since the last output had it: here one in seven, wherever it fell.
+    starts = np.concatenate([[9], ends[:-1]]) + 1
+    seventh = [any(i % 7 == 6 for i in range(low, high + 1)) for low, high in zip(starts, ends, strict=True)]
+    assert outputs["is_seventh"][0].tolist() == seventh and 0 < sum(seventh) < 20
+
+
+def test_a_plan_that_is_partly_done_goes_on_where_it_was():
+    _, whole = run(Plan(20, every=(3, 1)))
+    chunks, first = run(Plan(7, every=(3, 1)))
+    rest, second = run(Plan(20, every=(3, 1), done=7), state=chunks[-1].state)
+    assert np.array_equal(np.concatenate([first["position"], second["position"]], axis=1), whole["position"])
+    assert rest[-1].done == 20
 
 
 def test_bits_do_not_depend_on_where_chunks_end(monkeypatch):
@@ -144,7 +169,8 @@ def test_interruption_leaves_whole_chunks_and_ends_the_bar():
     progress, kept = Interrupting(), []
     keys = chain_keys(jax.random.key(0), 4)
     with pytest.raises(KeyboardInterrupt):
-        for chunk in drive(Walk(jnp.asarray(0.5)), keys, start(4), Plan(5000), label="walking", progress=progress):
+        walk = RandomWalk(jnp.asarray(0.5))
+        for chunk in drive(walk, keys, start(4), Plan(5000), label="walking", progress=progress):
             kept.append(chunk.outputs["position"])
     assert progress.heard[-1] == "finish"
     together = np.concatenate(kept, axis=1)

@@ -138,7 +138,7 @@ DAMAGES = {
     "truncated": (damage_truncate, "truncated or damaged"),
     "garbage": (damage_header, "truncated or damaged"),
     "missing": (damage_missing_chunk, "must be a file, got nothing there"),
-    "newer": (lambda folder: edit(folder, version=99), "version 1 or older, got version 99. Upgrade"),
+    "newer": (lambda folder: edit(folder, version=99), "version 2 or older, got version 99. Upgrade"),
     "foreign": (lambda folder: edit(folder, format="other"), "another format"),
     "not json": (lambda folder: (folder / "draws.json").write_text("{"), "must hold JSON"),
     "no manifest": (lambda folder: (folder / "draws.json").unlink(), "must hold draws.json"),

@@ -96,3 +96,12 @@ def test_filter_response_needs_space():
     x = jnp.asarray(X)
     with pytest.raises(InputError, match="needs spatial axes, got shape"):
         network.apply(network.init(jax.random.key(0), x), x)
+
+
+def test_an_activation_that_mixes_units_mixes_no_points(x64):
+    """Points lie along another axis for activations that are known to act on each unit alone, and only then."""
+    network = ws.networks.MLP(hidden=(6,), activation=jax.nn.softmax, outputs=2)
+    params = network.init(jax.random.key(0), jnp.asarray(X))
+    hidden = np.exp(X @ np.asarray(params["layer0"]["weight"]))
+    expected = hidden / hidden.sum(1, keepdims=True) @ np.asarray(params["layer1"]["weight"])
+    np.testing.assert_allclose(network.apply(params, jnp.asarray(X)), expected, rtol=1e-12)

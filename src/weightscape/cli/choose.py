@@ -8,12 +8,14 @@ The method is HMC, the gold standard, where its cost fits into the time:
 and a deep ensemble otherwise.
 """
 
+import contextlib
 import dataclasses
+import json
 from typing import NamedTuple
 
 import jax
 
-from weightscape.core.checks import InputError, require
+from weightscape.core.checks import InputError, require, require_known
 from weightscape.core.tree import size
 from weightscape.data import Dataset
 from weightscape.inference import HMC, DeepEnsemble, Method, method_class
@@ -42,12 +44,13 @@ class ModelOptions(NamedTuple):
 
 
 class MethodOptions(NamedTuple):
-    """What the user said about the method; None leaves the choice to us."""
+    """What the user said about the method; None leaves the choice to us. `settings` are texts `name=value`."""
 
     name: str | None = None
     chains: int | None = None
     draws: int | None = None
     minutes: float | None = None
+    settings: tuple[str, ...] = ()
 
 
 class Choice(NamedTuple):
@@ -98,7 +101,19 @@ def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> 
             settings[field] = value
     if "batch_size" in known and posterior.num_points > _FULL_BATCH:
         settings["batch_size"] = _BATCH_SIZE
-    return kind(**settings)
+    return kind(**settings, **dict(_setting(text, kind, known) for text in options.settings))
+
+
+def _setting(text: str, kind: type[Method], known: set[str]) -> tuple[str, float | int | bool | None]:
+    """One `--set name=value`; a value is a number, true, false or null."""
+    name, _, value = text.partition("=")
+    require_known(f"A setting of {kind.__name__}", name, known)
+    with contextlib.suppress(json.JSONDecodeError):
+        parsed = json.loads(value)
+        if parsed is None or isinstance(parsed, (int, float)):
+            return name, parsed
+    asked = f"`--set {name}` must have a number, true, false or null"
+    raise InputError(f"{asked}, got {value!r}. Write `--set {name}=1`, say; objects can be set in Python.")
 
 
 def _num_weights(posterior: Posterior) -> int:

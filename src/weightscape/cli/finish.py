@@ -23,9 +23,10 @@ _PICTURE_KEY = 1_000_003
 
 
 class Finished(NamedTuple):
-    """How many draws there were, the scores as a table, and the page."""
+    """How many draws there were, the health of their chains, the scores as a table, and the page."""
 
     num_draws: str
+    health: str
     table: Table
     page: Path
 
@@ -39,7 +40,8 @@ def finish_run(folder: Path, run: Run, out: Path) -> Finished:
     write_json(out / RESULT, _result(run, fitted))
     key = jax.random.fold_in(jax.random.key(run.seed), _PICTURE_KEY)
     page = write_report(report_run(key, fitted, _settings(run, dataset)), out)
-    return Finished(describe_count(draws), score_table(f"{dataset.name}: scores on the test rows", fitted.scores), page)
+    table = score_table(f"{dataset.name}: scores on the test rows", fitted.scores)
+    return Finished(describe_count(draws), str(draws.health), table, page)
 
 
 def plain_scores(found: Any) -> dict[str, float]:
@@ -77,6 +79,7 @@ def _draws_result(draws: Draws) -> dict[str, Any]:
         "chains": draws.num_chains,
         "draws": draws.num_draws,
         "chains_left_out": left_out,
+        "chains_flagged": [{"chain": chain, "reason": reason} for chain, reason in draws.health.flagged],
     }
 
 

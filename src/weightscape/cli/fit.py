@@ -1,24 +1,27 @@
 """`weightscape fit`: from data to a run folder with draws, scores and a report."""
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import jax
 import typer
 
 import weightscape
 from weightscape.cli.choose import Choice, MethodOptions, ModelOptions, choose_method, choose_model
+from weightscape.cli.conduct import Conduct, ConductOptions, choose_conduct
 from weightscape.cli.errors import Stopped
-from weightscape.cli.finish import finish_run
-from weightscape.cli.options import OutFolder, Quiet, Seed
+from weightscape.cli.finish import Finished, finish_run
+from weightscape.cli.options import OutFolder, ProgressName, Quiet, Seed
 from weightscape.cli.run_folder import Run, clear, require_free, write_run
 from weightscape.cli.screen import Screen
 from weightscape.cli.source import Request, load_source
 from weightscape.core import Deadline, Progress
 from weightscape.core.checks import require_positive
 from weightscape.data import Dataset, TrainingRange
-from weightscape.posterior import Posterior
+from weightscape.posterior import Model, Posterior
 from weightscape.report.describe import described
 
 _FEW_SECONDS = 20.0
@@ -29,7 +32,7 @@ Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV file, or a name
 Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column to predict; needed for a CSV file.")]
 Task = Annotated[str | None, typer.Option(help="regression or classification; guessed from the target otherwise.")]
 Ignore = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.")]
-MethodName = Annotated[str | None, typer.Option("--method", help="hmc, ensemble or map; chosen otherwise.")]
+MethodName = Annotated[str | None, typer.Option("--method", help="hmc, nuts, sghmc, map, …; chosen otherwise.")]
 Hidden = Annotated[str, typer.Option(help="Units of each hidden layer, such as 16 or 32,32.")]
 Activation = Annotated[str, typer.Option(help="tanh, relu, …")]
 PriorScale = Annotated[float, typer.Option(help="Standard deviation of the normal prior over weights.")]
@@ -40,6 +43,12 @@ NumDraws = Annotated[int | None, typer.Option("--draws", min=1, help="Draws of e
 TestFraction = Annotated[float, typer.Option(help="Share of the rows set aside for testing.")]
 Minutes = Annotated[float | None, typer.Option(help="Stop after about so many minutes, report included.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a run that is in the folder.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder, or begin one.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the method.")]
+StartName = Annotated[str, typer.Option("--start", help="Where chains start: network, prior, map or ensemble.")]
+RestartName = Annotated[str | None, typer.Option("--restart", help="Start lost chains again: nearby or prior.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail where a chain does not move or is not finite.")]
+KeepAll = Annotated[bool, typer.Option("--keep-all", help="Keep chains that do not move or are not finite.")]
 
 
 def fit(  # noqa: PLR0913  the options of a command are its arguments
@@ -60,29 +69,67 @@ def fit(  # noqa: PLR0913  the options of a command are its arguments
     minutes: Minutes = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
+    resume: Resume = False,
+    set_: Set = None,
+    start: StartName = "network",
+    restart: RestartName = None,
+    strict: Strict = False,
+    keep_all: KeepAll = False,
+    progress: ProgressName = "bar",
     quiet: Quiet = False,
 ) -> None:
     """Fit a Bayesian neural network to a CSV file or a known data set, and write a run folder.
 
     Example: weightscape fit houses.csv --target price --out runs/houses
     """
-    began, screen = time.monotonic(), Screen(quiet)
-    if minutes is not None:
-        require_positive("`--minutes`", minutes)
+    began, screen = time.monotonic(), Screen(quiet, progress)
+    bound = _bounded(screen.progress(), minutes, began)
     folder = out or Path("runs") / Path(source).stem
-    require_free(folder, overwrite=overwrite)
+    continues = require_free(folder, overwrite=overwrite, resume=resume)
     dataset = load_source(Request(source, target, task, tuple(ignore or ()), test_fraction, seed))
     model = choose_model(dataset, ModelOptions(hidden, activation, prior_scale, noise, heteroscedastic))
-    posterior = model.condition(dataset.train)
-    choice = choose_method(posterior, MethodOptions(method, chains, draws, minutes))
+    options = MethodOptions(method, chains, draws, minutes, tuple(set_ or ()))
+    job = _prepare(dataset, model, options, ConductOptions(start, restart, strict, keep_all), (Path(source).name, seed))
     screen.say(str(dataset))
-    screen.say(f"Method: {choice.why}")
-    clear(folder)
-    write_run(folder, _run(dataset, Path(source).name, seed, choice), dataset)
-    _sample(folder, choice, posterior, seed, _bounded(screen.progress(), minutes, began))
-    finished = finish_run(folder, _run(dataset, Path(source).name, seed, choice), folder)
+    screen.say(f"Method: {job.choice.why}")
+    _sample(job, folder, bound, resume=resume, continues=continues)
+    _show(finish_run(folder, job.run, folder), screen, began)
+
+
+class _Job(NamedTuple):
+    """What is to be done: the data, the posterior, the method, how it is conducted, and the run's record."""
+
+    dataset: Dataset
+    posterior: Posterior
+    choice: Choice
+    conduct: Conduct
+    run: Run
+
+
+def _prepare(
+    dataset: Dataset, model: Model, options: MethodOptions, conduct: ConductOptions, origin: tuple[str, int]
+) -> _Job:
+    posterior = model.condition(dataset.train)
+    choice = choose_method(posterior, options)
+    return _Job(dataset, posterior, choice, choose_conduct(conduct, choice.method), _run(dataset, *origin, choice))
+
+
+def _sample(job: _Job, folder: Path, progress: Progress, *, resume: bool, continues: bool) -> None:
+    """Make the draws; the settings are on disk before the first, and those of a resumed run once it is known to fit."""
+    if not continues:
+        clear(folder)
+        write_run(folder, job.run, job.dataset)
+    key, conduct = jax.random.key(job.run.seed), job.conduct._asdict()
+    with keeping(folder):
+        job.choice.method.run(key, job.posterior, store=folder, progress=progress, resume=resume, **conduct)
+    if continues:
+        write_run(folder, job.run, job.dataset)
+
+
+def _show(finished: Finished, screen: Screen, began: float) -> None:
     screen.show(finished.table)
     screen.say(f"{finished.num_draws}.")
+    screen.say(f"Chains: {finished.health}.")
     screen.say(f"Took {time.monotonic() - began:.0f} seconds. The report:")
     screen.path(finished.page)
 
@@ -102,21 +149,24 @@ def _run(dataset: Dataset, source: str, seed: int, choice: Choice) -> Run:
     )
 
 
-def _sample(folder: Path, choice: Choice, posterior: Posterior, seed: int, progress: Progress) -> None:
+@contextlib.contextmanager
+def keeping(folder: Path) -> Iterator[None]:
+    """Say what an interruption has kept, and how to go on."""
     try:
-        choice.method.run(jax.random.key(seed), posterior, store=folder, progress=progress)
+        yield
     except KeyboardInterrupt as error:
-        if (folder / "draws.json").exists():
-            raise Stopped(
-                f"Stopped. The draws so far are kept in `{folder}`: see `weightscape report {folder}`."
-            ) from error
-        raise Stopped(f"Stopped before the first draws; `{folder}` holds only the settings and the data.") from error
+        onward = "repeat the command with `--resume` to go on"
+        if any(folder.glob("draws-*.safetensors")):
+            kept = f"The draws so far are kept in `{folder}`: see `weightscape report {folder}`, or {onward}."
+            raise Stopped(f"Stopped. {kept}") from error
+        raise Stopped(f"Stopped before the first draws of `{folder}`; {onward}.") from error
 
 
 def _bounded(progress: Progress, minutes: float | None, began: float) -> Progress:
     """The progress with what is left of the time, after a part is set aside for predictions and the report."""
     if minutes is None:
         return progress
+    require_positive("`--minutes`", minutes)
     seconds = 60 * minutes
     spent = time.monotonic() - began
     return Deadline(max(0.0, seconds - min(_FEW_SECONDS, _RESERVED_SHARE * seconds) - spent), progress)

@@ -9,3 +9,4 @@ Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Fixes every rando
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the path of what was written.")]
 OutFolder = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `weightscape fit` wrote.")]
+ProgressName = Annotated[str, typer.Option("--progress", help="bar (on a terminal), json (a line an event) or none.")]

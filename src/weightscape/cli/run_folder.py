@@ -60,18 +60,21 @@ class Run:
     settings: dict[str, str]
 
 
-def require_free(folder: Path, *, overwrite: bool) -> None:
-    """Raise where a run must not be written."""
+def require_free(folder: Path, *, overwrite: bool, resume: bool = False) -> bool:
+    """Raise where a run must not be written; whether there is one to go on with."""
     remedy = "Choose another folder with `--out`."
     for place in (folder, *folder.parents):
         require(not place.is_file(), f"`{folder}` must be a folder", f"a file at `{place}`", remedy)
-    taken = (folder / RUN).exists() and not overwrite
-    require(not taken, f"`{folder}` must not hold a run already", RUN, "Pass `--overwrite` or another `--out`.")
+    require(not (overwrite and resume), "`--overwrite` and `--resume` must not both be given", "both", "Leave one out.")
+    taken = (folder / RUN).exists()
+    remedy = "Pass `--resume` to go on with it, `--overwrite` to replace it, or another `--out`."
+    require(overwrite or resume or not taken, f"`{folder}` must not hold a run already", RUN, remedy)
+    return taken and resume
 
 
 def clear(folder: Path) -> None:
     """Remove an earlier run, its draws first: what is left in between is never a mix of two runs."""
-    for pattern in ("draws.json", "draws-*.safetensors", "header-*.safetensors"):
+    for pattern in ("draws.json", "draws-*.safetensors", "state-*.safetensors", "header-*.safetensors"):
         for file in folder.glob(pattern):
             file.unlink()
     for name in _MADE_BY_RUNS:

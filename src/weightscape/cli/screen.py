@@ -10,14 +10,16 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from weightscape.core import Bar, Progress, Silent
+from weightscape.core import Bar, JsonLines, Progress, Silent
+from weightscape.core.checks import require_known
 from weightscape.report import Table
 
 
 class Screen(NamedTuple):
-    """The terminal; a `quiet` one shows only paths."""
+    """The terminal; a `quiet` one shows only paths. `shown` is how progress is shown: bar, json or none."""
 
     quiet: bool
+    shown: str = "bar"
 
     def say(self, sentence: str) -> None:
         """Print a sentence."""
@@ -41,5 +43,8 @@ class Screen(NamedTuple):
         typer.echo(str(path))
 
     def progress(self) -> Progress:
-        """A bar on a terminal, silence elsewhere."""
-        return Bar() if sys.stderr.isatty() and not self.quiet else Silent()
+        """A bar on a terminal and silence elsewhere, or a line of JSON for each event on the standard error."""
+        require_known("`--progress`", self.shown, ("bar", "json", "none"))
+        if self.shown == "json":
+            return JsonLines(sys.stderr)
+        return Bar() if self.shown == "bar" and sys.stderr.isatty() and not self.quiet else Silent()

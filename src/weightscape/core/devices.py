@@ -11,9 +11,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from weightscape.core.checks import InputError, require_count
+from weightscape.core.checks import InputError, require, require_count
 
 CHAIN_AXIS = "chain"
+DATA_AXIS = "data"
 
 
 def devices(num: int | None = None) -> list[Any]:
@@ -36,8 +37,15 @@ def devices(num: int | None = None) -> list[Any]:
     return jax.devices()
 
 
-def chain_mesh(num_chains: int) -> Mesh:
-    """A mesh of the most devices that can share `num_chains` equally."""
+def chain_mesh(num_chains: int, num_shards: int = 1) -> Mesh:
+    """A mesh of the most devices that can share `num_chains` equally, each chain's data split over `num_shards`."""
     available = jax.devices()
-    count = max(n for n in range(1, min(len(available), num_chains) + 1) if num_chains % n == 0)
-    return Mesh(np.array(available[:count]), (CHAIN_AXIS,))
+    remedy = f"Call `weightscape.devices({num_shards})` before the first computation, or split the data less."
+    asked = f"Data split over {num_shards} devices must find as many"
+    require(num_shards <= len(available), asked, len(available), remedy)
+    groups = len(available) // num_shards
+    count = max(n for n in range(1, min(groups, num_chains) + 1) if num_chains % n == 0)
+    if num_shards == 1:
+        return Mesh(np.array(available[:count]), (CHAIN_AXIS,))
+    grid = np.array(available[: count * num_shards]).reshape(count, num_shards)
+    return Mesh(grid, (CHAIN_AXIS, DATA_AXIS))

@@ -1,11 +1,12 @@
 """The driver of every iterative method: chains in parallel, steps in compiled chunks, progress in between.
 
-A method gives a `step(key, state, index) -> (state, output)` for one chain. `drive` vectorises it over the
-chains of each device, shards the chains over devices, and runs it in chunks of about a second; between chunks
-it reports progress, looks at the clock and can be interrupted. The number of steps is a number, not a shape,
-so changing it compiles nothing, and the bits of a run do not depend on where its chunks end.
+A method gives a `Walk`: one step of one chain, and what is shown of it. `drive` vectorises it over the chains of each
+device, shards the chains over devices, and runs it in chunks of about a second; between chunks it reports progress,
+looks at the clock and can be interrupted. The number of steps is a number, not a shape, so changing it compiles
+nothing, and the bits of a run do not depend on where its chunks end.
 """
 
+import abc
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,34 +24,55 @@ from weightscape.core.devices import CHAIN_AXIS, chain_mesh
 from weightscape.core.progress import Progress
 from weightscape.core.types import Tree
 
-Step = Callable[[Any, Any, Any], tuple[Any, Any]]
-
 _BUFFER_BYTES = 64 * 2**20
 _MOST_OUTPUTS = 1024
 _CHUNK_SECONDS = 1.0
 
 
-class Plan(NamedTuple):
-    """How long to go on: `num_outputs` outputs, one every `every` steps, for at most `seconds`.
+class Walk(eqx.Module):
+    """What the driver repeats. Numbers in it are leaves, so changing them compiles nothing."""
 
-    `first` is the index of the first step, so that a later phase or a resumed run never repeats an index.
+    @abc.abstractmethod
+    def step(self, key: Any, state: Any, index: Any) -> tuple[Any, Any]:
+        """The next state of one chain, and notes on the step. Step `index` gets `fold_in(chain key, index)`."""
+
+    @abc.abstractmethod
+    def observe(self, state: Any, notes: Any) -> Any:
+        """An output: what is kept of a state and of the notes since the last output.
+
+        Of those notes a number is the last step's; a truth value says whether any step's was true.
+        """
+
+    @abc.abstractmethod
+    def rows(self) -> tuple[Array, ...]:
+        """Arrays with a row for each data point, which may be split over devices."""
+
+
+class Plan(NamedTuple):
+    """How long to go on: up to `num_outputs` outputs, of which `done` are there, for at most `seconds`.
+
+    An output follows after every `every` steps; a tuple of such gaps is gone through in turn. `first` is the index of
+    the first step, so that a later phase never repeats an index. The data are split over `num_shards` devices.
     """
 
     num_outputs: int
-    every: int = 1
+    every: int | tuple[int, ...] = 1
     first: int = 0
     seconds: float = math.inf
+    done: int = 0
+    num_shards: int = 1
 
 
 class Chunk(NamedTuple):
-    """A stretch of a run: the state after it, and its outputs with leading axes (chain, output)."""
+    """A stretch of a run: the state after it, its outputs with leading axes (chain, output), all outputs so far."""
 
     state: Tree
     outputs: Tree
+    done: int
 
 
 def drive(
-    step: Step,
+    walk: Walk,
     keys: Key[Array, " chain"],
     state: Tree,
     plan: Plan,
@@ -61,34 +83,25 @@ def drive(
 ) -> Iterator[Chunk]:
     """Yield a run chunk by chunk.
 
-    - `step`: a pytree callable for one chain; numbers in it are leaves, so changing them compiles nothing.
-      Step i of a chain gets the key `fold_in(chain key, i)` and the index i, which all chains share.
     - `keys`, `state`: one key and one state for each chain, on a leading axis.
     - `facts`: numbers to show beside the progress bar, from the newest outputs.
     """
-    mesh = chain_mesh(len(keys))
-    step, keys, state = _replicate(step, mesh), _shard(keys, mesh), _shard(state, mesh)
-    capacity = _capacity(step, keys, state, plan.num_outputs)
-    done, count, end = 0, min(8, capacity), time.monotonic() + plan.seconds
+    mesh = chain_mesh(len(keys), plan.num_shards)
+    walk, keys, state = _replicate(walk, mesh), _shard(keys, mesh), _shard(state, mesh)
+    capacity = _capacity(walk, keys, state, plan.num_outputs)
+    gaps = jnp.atleast_1d(jnp.asarray(plan.every))
+    done, count, end = plan.done, min(8, capacity), time.monotonic() + plan.seconds
     progress.start(label, plan.num_outputs)
     try:
-        while done < plan.num_outputs and (done == 0 or time.monotonic() < end):
+        while done < plan.num_outputs and (done == plan.done or time.monotonic() < end):
             count = min(count, plan.num_outputs - done)
             began = time.monotonic()
-            state, buffer = _run_chunk(
-                step,
-                keys,
-                state,
-                jnp.asarray(plan.first + done * plan.every),
-                jnp.asarray(count),
-                jnp.asarray(plan.every),
-                capacity,
-                mesh,
-            )
+            stretch = _Stretch(jnp.asarray(plan.first), jnp.asarray(done), jnp.asarray(count), gaps)
+            state, buffer = _run_chunk(walk, keys, state, stretch, capacity, mesh)
             outputs = jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:, :count], buffer)
             done += count
             progress.advance(done, facts(outputs))
-            yield Chunk(state, outputs)
+            yield Chunk(state, outputs, done)
             count = _next_count(count, time.monotonic() - began, capacity)
     finally:
         progress.finish()
@@ -96,31 +109,65 @@ def drive(
 
 def map_chains(function: Callable[..., Any], *chained: Tree) -> Tree:
     """`function` of each chain's slice of `chained`, compiled and sharded over devices like a run."""
-    num_chains = len(jax.tree.leaves(chained)[0])
-    return _map_chains(function, chained, chain_mesh(num_chains))
+    mesh = chain_mesh(len(jax.tree.leaves(chained)[0]))
+    return _map_chains(function, _shard(chained, mesh), mesh)
+
+
+class _Stretch(NamedTuple):
+    """Outputs `done` to `done + num` of a run whose first step has index `first`; `gaps` steps before each."""
+
+    first: Array
+    done: Array
+    num: Array
+    gaps: Array
+
+    def steps_before(self, i: Array) -> tuple[Array, Array]:
+        """The index of the first step towards output `done + i`, and how many steps there are."""
+        turn, place = (self.done + i) // len(self.gaps), (self.done + i) % len(self.gaps)
+        earlier = jnp.cumsum(self.gaps) - self.gaps
+        return self.first + turn * jnp.sum(self.gaps) + earlier[place], self.gaps[place]
 
 
 @eqx.filter_jit
-def _run_chunk(step, keys, state, first, count, every, capacity: int, mesh: Mesh):
-    def shard(step, keys, state):
+def _run_chunk(walk, keys, state, stretch: _Stretch, capacity: int, mesh: Mesh):
+    def shard(walk, keys, state):
         def steps(i, carry):
             def one(j, inner):
-                index = first + i * every + j
-                step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, index)
-                return jax.vmap(step, (0, 0, None))(step_keys, inner[0], index)
+                state, notes = inner
+                step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, index + j)
+                state, new = jax.vmap(walk.step, (0, 0, None))(step_keys, state, index + j)
+                return state, jax.tree.map(_newer, notes, new)
 
             state, buffer = carry
-            state, output = jax.lax.fori_loop(0, every, one, (state, empty))
+            index, gap = stretch.steps_before(i)
+            state, notes = jax.lax.fori_loop(0, gap, one, (state, _zeros(notes_like)))
             put = lambda into, new: jax.lax.dynamic_update_index_in_dim(into, new, i, axis=0)
-            return state, jax.tree.map(put, buffer, output)
+            return state, jax.tree.map(put, buffer, jax.vmap(walk.observe)(state, notes))
 
-        shapes = jax.eval_shape(jax.vmap(step, (0, 0, None)), keys, state, first)[1]
-        empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-        state, buffer = jax.lax.fori_loop(0, count, steps, (state, buffer))
+        notes_like, output_like = _shapes(walk, keys, state)
+        buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), output_like)
+        state, buffer = jax.lax.fori_loop(0, stretch.num, steps, (state, buffer))
         return state, jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), buffer)
 
-    return _over_chains(shard, mesh)(step, keys, state)
+    return _over_chains(shard, mesh)(walk, keys, state)
+
+
+def _shapes(walk: Walk, keys: Key[Array, " chain"], state: Tree) -> tuple[Tree, Tree]:
+    """Shapes of the notes of a step, and of an output, of all chains."""
+
+    def once(keys, state):
+        state, notes = jax.vmap(walk.step, (0, 0, None))(keys, state, jnp.asarray(0))
+        return notes, jax.vmap(walk.observe)(state, notes)
+
+    return jax.eval_shape(once, keys, state)
+
+
+def _zeros(like: Tree) -> Tree:
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+
+
+def _newer(old: Array, new: Array) -> Array:
+    return old | new if new.dtype == bool else new
 
 
 @eqx.filter_jit
@@ -135,16 +182,22 @@ def _over_chains(function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]
         arrays, rest = eqx.partition(shared, eqx.is_array)
         local = lambda arrays, *chained: function(eqx.combine(arrays, rest), *chained)
         specs = (P(), *(P(CHAIN_AXIS) for _ in chained))
-        sharded = jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(CHAIN_AXIS), check_vma=False)
+        # A data axis is left to the compiler, which splits the sums over points and joins them again.
+        sharded = jax.shard_map(
+            local, mesh=mesh, in_specs=specs, out_specs=P(CHAIN_AXIS), axis_names={CHAIN_AXIS}, check_vma=False
+        )
         return sharded(arrays, *chained)
 
     return call
 
 
-def _replicate(step: Step, mesh: Mesh) -> Step:
-    """Put the step's arrays (the data among them) on every device once, not once a chunk."""
-    arrays, rest = eqx.partition(step, eqx.is_array)
-    return eqx.combine(jax.device_put(arrays, NamedSharding(mesh, P())), rest)
+def _replicate(walk: Walk, mesh: Mesh) -> Walk:
+    """Put the walk's arrays on every device once, not once a chunk; split its rows where there is a data axis."""
+    whole, split = NamedSharding(mesh, P()), NamedSharding(mesh, P(mesh.axis_names[1:2]))
+    rows = {id(leaf) for leaf in walk.rows()}
+    arrays, rest = eqx.partition(walk, eqx.is_array)
+    placed = jax.tree.map(lambda leaf: jax.device_put(leaf, split if id(leaf) in rows else whole), arrays)
+    return eqx.combine(placed, rest)
 
 
 def _shard(chained: Tree, mesh: Mesh) -> Tree:
@@ -153,11 +206,9 @@ def _shard(chained: Tree, mesh: Mesh) -> Tree:
     return jax.device_put(jax.tree.map(strong, chained), NamedSharding(mesh, P(CHAIN_AXIS)))
 
 
-def _capacity(step: Step, keys: Key[Array, " chain"], state: Tree, num_outputs: int) -> int:
+def _capacity(walk: Walk, keys: Key[Array, " chain"], state: Tree, num_outputs: int) -> int:
     """Outputs held by the compiled buffer: a power of two, so that most run lengths share one program."""
-    one = eqx.filter_eval_shape(
-        lambda step, keys, state: jax.vmap(step, (0, 0, None))(keys, state, jnp.asarray(0))[1], step, keys, state
-    )
+    one = eqx.filter_eval_shape(_shapes, walk, keys, state)[1]
     output_bytes = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(one))
     most = max(1, min(_MOST_OUTPUTS, _BUFFER_BYTES // max(output_bytes, 1), num_outputs))
     return 2 ** math.ceil(math.log2(most))

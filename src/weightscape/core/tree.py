@@ -49,6 +49,11 @@ def size(tree: Tree) -> int:
     return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(tree))
 
 
+def num_bytes(tree: Tree) -> int:
+    """How much memory the tree's leaves, or leaves of their shapes, take."""
+    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
 def all_finite(tree: Tree) -> Bool[Array, ""]:
     """Whether every entry is finite."""
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)] or [True]))

@@ -1,8 +1,27 @@
 """Draws: the one thing that crosses from making weights to using them."""
 
+from weightscape.draws.chain_record import ChainRecord
+from weightscape.draws.diagnostics import Convergence, Diagnostics, diagnose, function_outputs
 from weightscape.draws.draws import Draws
-from weightscape.draws.health import Health, examine_chains
-from weightscape.draws.recorder import Recorder
+from weightscape.draws.health import Health, HealthRow, examine_chains
+from weightscape.draws.lppd import RunningLppd, running_lppd
+from weightscape.draws.recorder import Examination, Place, Recorder
 from weightscape.draws.sampled import Sampled
 
-__all__ = ["Draws", "Health", "Recorder", "Sampled", "examine_chains"]
+__all__ = [
+    "ChainRecord",
+    "Convergence",
+    "Diagnostics",
+    "Draws",
+    "Examination",
+    "Health",
+    "HealthRow",
+    "Place",
+    "Recorder",
+    "RunningLppd",
+    "Sampled",
+    "diagnose",
+    "examine_chains",
+    "function_outputs",
+    "running_lppd",
+]

@@ -8,19 +8,19 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import arviz_base
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import ArrayLike, Float, Shaped
 
 from weightscape.core import tree
 from weightscape.core.checks import require, require_count
 from weightscape.core.facts import Facts
 from weightscape.data import Batch, Scaling
+from weightscape.draws.arviz import to_tree
 from weightscape.draws.header import Header, decode_header, encode_header
-from weightscape.draws.health import Health
+from weightscape.draws.health import Health, decode_health
 from weightscape.draws.sampled import Sampled, from_arrays, to_arrays
 from weightscape.draws.store import Store, read_store
 from weightscape.networks import Network
@@ -118,7 +118,7 @@ class Draws(eqx.Module):
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a directory that `Draws.load` reads; what was there is replaced in one step."""
-        store = Store(path, encode_header(Header(self.model, self.scaling, self.example)))
+        store = Store.create(path, encode_header(Header(self.model, self.scaling, self.example)), {})
         store.append(to_arrays(self.sampled()))
         store.finish({**self.facts, "health": self.health})
 
@@ -132,7 +132,7 @@ class Draws(eqx.Module):
         header = decode_header(stored.header, network)
         sampled = from_arrays(stored.arrays, header.model.parameters_like(header.standardised_example()))
         facts = {**stored.facts, "complete": stored.complete}
-        health = _decode_health(facts.pop("health", None), len(sampled.log_density))
+        health = decode_health(facts.pop("health", None), len(sampled.log_density))
         draws = Draws(
             sampled.params,
             sampled.log_density,
@@ -147,13 +147,12 @@ class Draws(eqx.Module):
         unfiltered = health.left_out and draws.num_chains == health.num_chains
         return draws[list(health.kept)] if unfiltered else draws
 
-    def to_arviz(self) -> Any:
-        """An ArviZ DataTree with groups `posterior` and `sample_stats`."""
-        # Slashes are paths between groups in a DataTree, so names are joined by dots there.
-        leaves = tree.named_leaves(self.params).items()
-        posterior = {name.replace("/", "."): np.asarray(leaf) for name, leaf in leaves}
-        stats = {"lp": np.asarray(self.log_density), **{name: np.asarray(leaf) for name, leaf in self.info.items()}}
-        return arviz_base.from_dict({"posterior": posterior, "sample_stats": stats})
+    def to_arviz(self, x: ArrayLike | list | None = None) -> Any:
+        """An ArviZ DataTree: `posterior` with the functions at the probes `x`, `sample_stats`, `constant_data`.
+
+        - `x`: inputs in original units; the example's where None. Weights of weighted draws are only noted.
+        """
+        return to_tree(self.sampled(), Header(self.model, self.scaling, self.example), x)
 
     def _with(self, sampled: Sampled, health: Health) -> "Draws":
         return Draws(
@@ -179,10 +178,6 @@ def _axis_index(where: Any) -> Any:
     """An index that keeps its axis: 3 becomes 3:4."""
     if isinstance(where, (int, np.integer)):
         return slice(int(where), int(where) + 1 or None)
+    if isinstance(where, list) and where and where == list(range(where[0], where[-1] + 1)):
+        return slice(where[0], where[-1] + 1)  # a slice of a memory map is a view, a list makes a copy
     return where
-
-
-def _decode_health(stored: Any, num_chains: int) -> Health:
-    if stored is None:
-        return Health(num_chains)
-    return Health(stored[0], tuple((chain, reason) for chain, reason in stored[1]))

@@ -1,27 +1,32 @@
-"""Where chains start."""
+"""Finding the positions where chains start, and making sure that they can."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from weightscape.core import PRNGKey
-from weightscape.core.checks import require
+from weightscape.core import PRNGKey, Progress
+from weightscape.core.checks import require, require_type
 from weightscape.core.keys import chain_keys
 from weightscape.core.loop import map_chains
 from weightscape.draws import Draws
+from weightscape.inference.method import Init, Method
+from weightscape.inference.starts import FromNetwork, Start
 from weightscape.posterior import Position, Posterior
 
 
-def start_positions(key: PRNGKey, posterior: Posterior, num_chains: int, init: Draws | None) -> Position:
-    """Positions with a leading chain axis, each with a finite log density.
-
-    Without `init`, the network's own initial weights; with it, the last draws of its chains in turn.
-    """
-    if init is None:
-        positions = map_chains(posterior.start_position, chain_keys(key, num_chains))
+def start_positions(key: PRNGKey, posterior: Posterior, num_chains: int, init: Init, progress: Progress) -> Position:
+    """Positions with a leading chain axis, each with a finite log density."""
+    key_method, key_chains = jax.random.split(key)
+    if isinstance(init, Method):
+        init = init.run(key_method, posterior, progress=progress)
+    if isinstance(init, Draws):
+        positions = _last_positions(init, num_chains)
     else:
-        last = jax.tree.map(lambda leaf: leaf[np.arange(num_chains) % init.num_chains, 0], init[:, -1].positions())
-        positions = jax.tree.map(jnp.asarray, last)
+        start = FromNetwork() if init is None else init
+        remedy = "Pass Draws, a method such as `MAP()` or `DeepEnsemble()`, `FromPrior()` or `FromNetwork()`."
+        require_type(isinstance(start, Start), "`init` must say where chains start", type(start).__name__, remedy)
+        positions = map_chains(_From(start, posterior), chain_keys(key_chains, num_chains))
     _require_finite_start(posterior, positions)
     return positions
 
@@ -31,6 +36,21 @@ def require_gradient(posterior: Posterior, method: str) -> None:
     asked = f"{method} follows the gradient of the log density and must have a continuous prior"
     remedy = "Use MetropolisHastings with Flip proposals."
     require(not posterior.model.prior.is_discrete, asked, "discrete weights", remedy)
+
+
+class _From(eqx.Module):
+    """One chain's start, as a function of its key."""
+
+    start: Start
+    posterior: Posterior
+
+    def __call__(self, key: PRNGKey) -> Position:
+        return self.start.sample(key, self.posterior)
+
+
+def _last_positions(init: Draws, num_chains: int) -> Position:
+    last = init[:, -1].positions()
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[np.arange(num_chains) % init.num_chains, 0]), last)
 
 
 def _require_finite_start(posterior: Posterior, positions: Position) -> None:

@@ -3,7 +3,7 @@
 from weightscape.networks.activations import ACTIVATIONS, activation
 from weightscape.networks.cnn_lstm import CNNLSTM
 from weightscape.networks.convnet import ConvNet
-from weightscape.networks.count import parameter_count
+from weightscape.networks.count import parameter_count, widest_bytes
 from weightscape.networks.equinox_module import EquinoxNetwork, from_equinox
 from weightscape.networks.filter_response import FilterResponseNorm
 from weightscape.networks.flax_module import FlaxNetwork, from_flax
@@ -13,6 +13,7 @@ from weightscape.networks.network import Function, Network
 from weightscape.networks.normalisation import LayerNorm, Normalisation, RMSNorm
 from weightscape.networks.p4_convnet import P4ConvNet
 from weightscape.networks.pooling import AveragePool, MaxPool, Pool
+from weightscape.networks.precision import PRECISIONS, DefaultPrecision, Float32, Half, Precision
 from weightscape.networks.resnet import ResNet
 
 __all__ = [
@@ -21,22 +22,28 @@ __all__ = [
     "GATES",
     "LSTM",
     "MLP",
+    "PRECISIONS",
     "AveragePool",
     "ConvNet",
+    "DefaultPrecision",
     "EquinoxNetwork",
     "FilterResponseNorm",
     "FlaxNetwork",
+    "Float32",
     "Function",
+    "Half",
     "LayerNorm",
     "MaxPool",
     "Network",
     "Normalisation",
     "P4ConvNet",
     "Pool",
+    "Precision",
     "RMSNorm",
     "ResNet",
     "activation",
     "from_equinox",
     "from_flax",
     "parameter_count",
+    "widest_bytes",
 ]

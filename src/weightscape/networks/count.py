@@ -1,10 +1,13 @@
-"""How many numbers a network's parameters hold."""
+"""How large a network is: the numbers that its parameters hold, and the arrays that it makes on its way."""
+
+from typing import Any
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
 from weightscape.core import tree
+from weightscape.core.types import Tree
 from weightscape.networks.network import Network
 
 
@@ -17,3 +20,13 @@ def parameter_count(network: Network, x: Float[Array, "point ..."]) -> int:
     131
     """
     return tree.size(eqx.filter_eval_shape(network.init, jax.random.key(0), x))
+
+
+def widest_bytes(network: Network, params: Tree, x: Any) -> int:
+    """The memory of the largest array that `apply` makes on its way, from shapes alone.
+
+    - `params`, `x`: arrays, or their shapes as `jax.ShapeDtypeStruct`.
+    """
+    program = jax.make_jaxpr(network.apply)(params, x).jaxpr
+    steps = ([variable.aval for variable in step.outvars] for step in program.eqns)
+    return max((tree.num_bytes(made) for made in steps), default=1)

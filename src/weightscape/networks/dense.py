@@ -27,6 +27,12 @@ def apply_dense(params: Tree, h: Float[Array, "point input"]) -> Float[Array, "p
     return z + params["bias"][None, :] if "bias" in params else z
 
 
+def apply_dense_points_last(params: Tree, h: Float[Array, "input point"]) -> Float[Array, "unit point"]:
+    """zᵀ = Wᵀ hᵀ + b: the same numbers with the points along the last axis."""
+    z = params["weight"].T @ h
+    return z + params["bias"][:, None] if "bias" in params else z
+
+
 def init_readout(key: PRNGKey, num_inputs: int, hidden: tuple[int, ...], num_outputs: int, dtype: np.dtype) -> Tree:
     """Dense layers from features to outputs: `dense0`, `dense1`, …, then `output`."""
     widths = (num_inputs, *hidden, num_outputs)

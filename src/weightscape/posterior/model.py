@@ -8,6 +8,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Shaped
 
 from weightscape.core.checks import require, require_count, require_type, shape_of
@@ -21,6 +22,9 @@ from weightscape.posterior.joint import Joint, Placed
 from weightscape.posterior.parameters import Parameters, Position
 from weightscape.posterior.posterior import Posterior
 from weightscape.priors import NOTHING, Coordinates, Prior
+
+_EXAMPLE_ROWS = 16
+"""Rows of the data that a posterior's draws carry: the inputs at which chains are compared."""
 
 
 class PriorPredictive(NamedTuple):
@@ -54,9 +58,9 @@ class Model(Joint):
         num_outputs = self.likelihood.num_outputs(example.y)
         bound = Model(self.network.bind(num_outputs), self.likelihood, self.prior)
         made = jax.eval_shape(
-            lambda key, x: bound.network.apply(bound.network.init(key, x), x), jax.random.key(0), example.x
+            lambda key, x: bound.network.apply(bound.network.init(key, x), x), jax.random.key(0), example.x[:1]
         )
-        wanted = (len(example), num_outputs)
+        wanted = (1, num_outputs)
         asked = f"Outputs of the network for {type(self.likelihood).__name__} must have shape {wanted}"
         require(shape_of(made) == wanted, asked, shape_of(made), "Change the network's last layer or the likelihood.")
         return bound
@@ -66,7 +70,8 @@ class Model(Joint):
         remedy = "Pass `dataset.train` or `Batch(x, y)`."
         require_type(isinstance(batch, Batch), "`batch` of condition must be a Batch", type(batch).__name__, remedy)
         require_right_sums(len(batch))
-        example = Batch(batch.x[:1], batch.y[:1], batch.scaling)
+        spread = np.unique(np.linspace(0, len(batch) - 1, _EXAMPLE_ROWS).astype(int))
+        example = Batch(batch.x[spread], batch.y[spread], batch.scaling)
         x, y = batch.x, batch.y.astype(batch.x.dtype) if self.likelihood.task == "regression" else batch.y
         if batch.scaling is not None:
             x, y = batch.scaling.inputs(x), batch.scaling.targets(y)

@@ -11,10 +11,13 @@ Scaling happens here and nowhere else: the network sees standardised inputs and 
 the targets' original units.
 """
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Shaped
 
+from weightscape.core.checks import require, require_count
 from weightscape.core.types import PRNGKey, Scalar
 from weightscape.data import Batch, Scaling
 from weightscape.posterior.joint import Joint
@@ -27,8 +30,9 @@ class Posterior(eqx.Module):
     - `model`: the model with its output size bound.
     - `x`, `y`: the data as the network sees them (standardised where the batch carried a scaling).
     - `scaling`: how to get there from original units, or None.
-    - `example`: the first row of the data in original units.
+    - `example`: a few rows of the data in original units.
     - `likelihood_power`, `prior_power`: β and γ.
+    - `num_shards`: over how many devices samplers split the data.
     """
 
     model: Joint
@@ -38,6 +42,7 @@ class Posterior(eqx.Module):
     example: Batch
     likelihood_power: Scalar
     prior_power: Scalar
+    num_shards: int = eqx.field(static=True, default=1)
 
     @property
     def num_points(self) -> int:
@@ -91,6 +96,24 @@ class Posterior(eqx.Module):
         """
         powers = (jnp.asarray(likelihood, self.x.dtype), jnp.asarray(prior, self.x.dtype))
         return eqx.tree_at(lambda p: (p.likelihood_power, p.prior_power), self, powers)
+
+    def at_temperature(self, temperature: Scalar) -> "Posterior":
+        """The target with both powers divided by T = `temperature`: cold below one, flat above."""
+        return self.tempered(likelihood=self.likelihood_power / temperature, prior=self.prior_power / temperature)
+
+    def sharded(self, num_shards: int) -> "Posterior":
+        """The same posterior, whose data samplers split over `num_shards` devices for each chain.
+
+        For full-batch gradients on data that are large for one device; results agree to rounding.
+        """
+        require_count("`num_shards` of sharded", num_shards)
+        asked = f"Data split over {num_shards} devices must have a multiple of {num_shards} rows"
+        require(self.num_points % num_shards == 0, asked, self.num_points, "Leave a few rows out or split them less.")
+        return dataclasses.replace(self, num_shards=num_shards)
+
+    def rows(self) -> tuple[Array, ...]:
+        """The arrays that have a row for each data point."""
+        return self.x, self.y
 
     def start_position(self, key: PRNGKey) -> Position:
         """Where an optimiser or a chain starts: the network's own initial weights."""

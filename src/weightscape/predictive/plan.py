@@ -12,8 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from weightscape.core import tree
 from weightscape.core.types import Tree
-from weightscape.networks import Network
+from weightscape.networks import Network, widest_bytes
 
 _PARTS = 8
 _SHARE = 4
@@ -49,25 +50,15 @@ def make_plan(
     - `memory`: bytes. One point and one draw are always worked on, even where they take more.
     """
     point = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
-    output_bytes = _bytes(jax.eval_shape(network.apply, one_draw, point))
-    widest_bytes = _widest_bytes(network, one_draw, point)
+    output_bytes = tree.num_bytes(jax.eval_shape(network.apply, one_draw, point))
+    widest = widest_bytes(network, one_draw, point)
     share = memory // _SHARE
     batch_size = _eighth(num_draws)
     padded_draws = math.ceil(num_draws / batch_size) * batch_size
-    chunk_size = min(_eighth(len(x)), _power_below(share // max(padded_draws * output_bytes, widest_bytes)))
-    batch_size = min(batch_size, _power_below(share // max(_bytes(one_draw), chunk_size * widest_bytes)))
+    chunk_size = min(_eighth(len(x)), _power_below(share // max(padded_draws * output_bytes, widest)))
+    batch_size = min(batch_size, _power_below(share // max(tree.num_bytes(one_draw), chunk_size * widest)))
     padded_points = math.ceil(len(x) / chunk_size) * chunk_size
     return Plan(len(x), num_draws, chunk_size, batch_size, padded_draws * padded_points * output_bytes <= memory)
-
-
-def _widest_bytes(network: Network, one_draw: Tree, point: jax.ShapeDtypeStruct) -> int:
-    """The largest array that `apply` makes on its way, for one draw and one point."""
-    program = jax.make_jaxpr(network.apply)(one_draw, point).jaxpr
-    return max((_bytes([variable.aval for variable in step.outvars]) for step in program.eqns), default=1)
-
-
-def _bytes(tree: Tree) -> int:
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def _eighth(number: int) -> int:

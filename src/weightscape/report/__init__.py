@@ -2,7 +2,9 @@
 
 from weightscape.report.bands import Bands, Scatter, bands, plot_bands
 from weightscape.report.calibration import plot_coverage, plot_reliability
+from weightscape.report.chains import convergence_table, health_table
 from weightscape.report.class_map import plane, plot_class_map
+from weightscape.report.convergence import plot_convergence, plot_lppd
 from weightscape.report.doubt import plot_doubt
 from weightscape.report.page import render_page
 from weightscape.report.parity import plot_parity
@@ -23,12 +25,16 @@ __all__ = [
     "Scatter",
     "Table",
     "bands",
+    "convergence_table",
     "draw_gallery",
+    "health_table",
     "plane",
     "plot_bands",
     "plot_class_map",
+    "plot_convergence",
     "plot_coverage",
     "plot_doubt",
+    "plot_lppd",
     "plot_parity",
     "plot_relevance",
     "plot_reliability",

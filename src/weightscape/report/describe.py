@@ -49,7 +49,7 @@ def describe_draws(draws: Draws) -> dict[str, str]:
     if "seconds" in facts:
         described_draws["time for the draws"] = duration(facts["seconds"])
     if "acceptance" in draws.info:
-        acceptance, divergent = np.asarray(draws.info["acceptance"]), np.asarray(draws.info["is_divergent"])
-        described_draws["mean acceptance"] = f"{float(acceptance.mean()):.2f}"
-        described_draws["divergent transitions"] = str(int(divergent.sum()))
+        described_draws["mean acceptance"] = f"{float(np.mean(draws.info['acceptance'])):.2f}"
+    if "is_divergent" in draws.info:
+        described_draws["divergent transitions"] = str(int(np.sum(draws.info["is_divergent"])))
     return described_draws

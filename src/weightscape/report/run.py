@@ -12,6 +12,7 @@ from weightscape.evaluate import pit, reliability
 from weightscape.predictive import Predictive, predict
 from weightscape.report.bands import Scatter, bands, plot_bands
 from weightscape.report.calibration import plot_coverage, plot_reliability
+from weightscape.report.chain_checks import chain_pictures, chain_tables, check_chains
 from weightscape.report.class_map import plane, plot_class_map
 from weightscape.report.describe import describe_draws
 from weightscape.report.doubt import plot_doubt
@@ -40,11 +41,13 @@ def report_run(key: PRNGKey, fitted: Fitted, settings: Mapping[str, str]) -> Rep
     """The report of a run; `settings` stand before what is known from the draws."""
     dataset = fitted.dataset
     task_pictures = _regression if dataset.task == "regression" else _classification
-    pictures = (*task_pictures(fitted), *_draws_pictures(key, fitted.draws))
+    checks = check_chains(fitted.draws, dataset.test)
+    tables = (score_table("Scores on the test rows", fitted.scores), *chain_tables(fitted.draws, checks))
+    pictures = (*task_pictures(fitted), *chain_pictures(checks), *_draws_pictures(key, fitted.draws))
     return Report(
         title=f"{fitted.draws.facts.get('method', 'Draws')} on {dataset.name}",
         summary=summarise(fitted.predictive, dataset.test.y, dataset.target),
-        tables=(score_table("Scores on the test rows", fitted.scores),),
+        tables=tables,
         pictures=pictures,
         settings={**settings, **describe_draws(fitted.draws)},
     )

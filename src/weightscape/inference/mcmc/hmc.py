@@ -6,23 +6,22 @@ sharded over devices and vectorised within each. Draws target p(θ | D) exactly 
 Reference: Neal (2011), MCMC using Hamiltonian dynamics, section 3.
 """
 
-import time
-
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from weightscape.core import Plan, PRNGKey, Progress, Tree, map_chains, registered
-from weightscape.core.checks import require, require_count, require_fraction, require_positive
-from weightscape.core.keys import chain_keys
+from weightscape.core import PRNGKey, registered
+from weightscape.core.checks import require, require_count, require_positive
 from weightscape.core.numbers import number
-from weightscape.draws import Draws, Recorder
-from weightscape.inference.mcmc.recording import WARMUP_SHARE, record_chains, warm_up_chains
-from weightscape.inference.mcmc.transition import Transition
-from weightscape.inference.mcmc.warmup import Warmup
-from weightscape.inference.method import Circumstances, Method, settings
-from weightscape.inference.start import require_gradient, start_positions
+from weightscape.draws import Draws
+from weightscape.inference.chains import Schedule, run_chains
+from weightscape.inference.mcmc.length import Duration, Steps
+from weightscape.inference.mcmc.mass import DiagonalMass, Mass
+from weightscape.inference.mcmc.settings import require_chain_settings, require_target
+from weightscape.inference.mcmc.transition import Hamiltonian
+from weightscape.inference.mcmc.warmup import Adaptive
+from weightscape.inference.method import Circumstances, Method
+from weightscape.inference.start import require_gradient
 from weightscape.posterior import Posterior
 
 
@@ -33,55 +32,43 @@ class HMC(Method):
     - `num_chains`, `num_draws`: how many chains, and draws kept of each.
     - `num_warmup`: transitions of warm-up; 0 keeps `step_size` as it is.
     - `num_leapfrog`: leapfrog steps of a transition, on average.
-    - `jitter`: trajectories vary by this fraction around `num_leapfrog`; 0 makes all equally long.
+    - `trajectory`: how long a trajectory is instead, on average: it has round(`trajectory` / ε) leapfrog steps, at
+      least 1 and at most 1024. With a learned mass the posterior has unit scale, so π/2 is a quarter of a period.
+    - `jitter`: trajectories vary by this fraction around their length; 0 makes all equally long.
     - `step_size`: ε, the first guess where warm-up adapts it.
     - `target_acceptance`: what warm-up aims at.
-    - `adapt_mass`: whether warm-up learns a diagonal mass.
+    - `mass`: what warm-up learns of M: `UnitMass()`, `DiagonalMass()` or `LowRankMass(rank)`.
     - `thin`: transitions for each draw kept.
+    - `temperature`: T of the target p(D | θ)^(1/T) p(θ)^(1/T).
     """
 
     num_chains: int = eqx.field(static=True, default=4)
     num_draws: int = eqx.field(static=True, default=500)
     num_warmup: int = eqx.field(static=True, default=500)
     num_leapfrog: int = eqx.field(static=True, default=32)
+    trajectory: Float[Array, ""] | None = eqx.field(default=None, converter=lambda x: None if x is None else number(x))
     jitter: Float[Array, ""] = eqx.field(default=0.5, converter=number)
     step_size: Float[Array, ""] = eqx.field(default=0.05, converter=number)
     target_acceptance: Float[Array, ""] = eqx.field(default=0.8, converter=number)
-    adapt_mass: bool = eqx.field(static=True, default=True)
+    mass: Mass = eqx.field(default_factory=DiagonalMass)
     thin: int = eqx.field(static=True, default=1)
+    temperature: Float[Array, ""] = eqx.field(default=1.0, converter=number)
 
     def __check_init__(self):
-        for name in ("num_chains", "num_draws", "num_leapfrog", "thin"):
-            require_count(f"`{name}` of HMC", getattr(self, name))
-        require_count("`num_warmup` of HMC", self.num_warmup, least=0)
-        require_positive("`step_size` of HMC", self.step_size)
-        require_fraction("`target_acceptance` of HMC", float(self.target_acceptance))
+        require_chain_settings(self)
+        require_target(self)
+        require_count("`num_leapfrog` of HMC", self.num_leapfrog)
+        if self.trajectory is not None:
+            require_positive("`trajectory` of HMC", self.trajectory)
         jitter = float(self.jitter)
         require(0 <= jitter <= 1, "`jitter` of HMC must lie between 0 and 1", jitter, "Pass a fraction such as 0.5.")
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
         require_gradient(posterior, "HMC")
-        progress, began = around.progress, time.monotonic()
-        key_start, key_warmup, key_draws = jax.random.split(key, 3)
-        recorder = Recorder(posterior, around.store)
-        transition = Transition(posterior, jnp.asarray(self.num_leapfrog), self.jitter)
-        warmup = Warmup(
-            transition,
-            self.step_size,
-            self.target_acceptance,
-            jnp.asarray(self.num_warmup),
-            jnp.asarray(int(self.adapt_mass)),
-        )
-        positions = start_positions(key_start, posterior, self.num_chains, around.init)
-        state = self._warm_up(key_warmup, warmup, positions, progress)
-        warm = time.monotonic() - began
-        plan = Plan(self.num_draws, self.thin, seconds=progress.seconds_left())
-        record_chains(recorder, transition, chain_keys(key_draws, self.num_chains), state, plan, progress)
-        facts = {**settings(self), "warmup_seconds": warm, "seconds": time.monotonic() - began}
-        return recorder.finish(facts, examine=True)
-
-    def _warm_up(self, key: PRNGKey, warmup: Warmup, positions: Tree, progress: Progress) -> Tree:
-        state = map_chains(warmup.init, positions)
-        plan = Plan(self.num_warmup, seconds=WARMUP_SHARE * progress.seconds_left())
-        state = warm_up_chains(warmup, chain_keys(key, self.num_chains), state, plan, progress)
-        return map_chains(warmup.finish, state)
+        fixed, given = Steps(jnp.asarray(self.num_leapfrog), self.jitter), self.trajectory
+        length = fixed if given is None else Duration(given, self.jitter)
+        transition = Hamiltonian(posterior.at_temperature(self.temperature), length)
+        num_warmup = jnp.asarray(self.num_warmup)
+        sampler = Adaptive(transition, self.mass, self.step_size, self.target_acceptance, num_warmup)
+        schedule = Schedule(self.num_chains, self.num_draws, self.num_warmup, self.thin)
+        return run_chains(key, self, sampler, schedule, around)

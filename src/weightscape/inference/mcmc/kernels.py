@@ -10,8 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 
 with mock.patch.object(jnp, "log", np.log):
-    from blackjax.adaptation.mass_matrix import mass_matrix_adaptation
+    from blackjax.adaptation.mass_matrix import welford_algorithm
     from blackjax.adaptation.step_size import dual_averaging_adaptation
-    from blackjax.mcmc import hmc
+    from blackjax.mcmc import hmc, mclmc, nuts
+    from blackjax.mcmc.integrators import IntegratorState
+    from blackjax.mcmc.metrics import LowRankInverseMassMatrix, default_metric
 
-__all__ = ["dual_averaging_adaptation", "hmc", "mass_matrix_adaptation"]
+__all__ = [
+    "IntegratorState",
+    "LowRankInverseMassMatrix",
+    "default_metric",
+    "dual_averaging_adaptation",
+    "hmc",
+    "mclmc",
+    "nuts",
+    "welford_algorithm",
+]

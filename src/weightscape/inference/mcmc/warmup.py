@@ -1,24 +1,27 @@
-"""Warm-up: find the step size ε and the diagonal mass M while the chain travels to where the posterior is.
+"""Warm-up: find the step size ε and the mass M while the chain travels to where the posterior is.
 
-ε follows Nesterov's dual averaging towards a wanted acceptance rate; M⁻¹ is the variance of the positions in windows
-that double in length, between a first stretch (15 %) and a last one (10 %) that only tune ε, as in Stan. The update
-rules are blackjax's; here they are one step of the driver, so that warm-up can be watched and bounded in time.
+ε follows Nesterov's dual averaging towards a wanted acceptance rate; M⁻¹ is learned in windows that double in length,
+between a first stretch (15 %) and a last one (10 %) that only tune ε, as in Stan. The update rules are blackjax's;
+here they are one step of the driver, so that warm-up can be watched, bounded in time, stored and resumed.
 
 Reference: Hoffman & Gelman (2014), The No-U-Turn Sampler, section 3.2; Stan reference manual, HMC adaptation.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Int
 
 from weightscape.core import PRNGKey
-from weightscape.inference.mcmc.kernels import dual_averaging_adaptation, mass_matrix_adaptation
-from weightscape.inference.mcmc.transition import Notes, State, Transition, Tuning
-from weightscape.posterior import Position
+from weightscape.draws import Sampled
+from weightscape.inference.mcmc.kernels import dual_averaging_adaptation, hmc
+from weightscape.inference.mcmc.mass import Mass
+from weightscape.inference.mcmc.transition import Transition, Tuning
+from weightscape.inference.sampler import Notes, Sampler
+from weightscape.posterior import Position, Posterior
 
 _FIRST_WINDOW = 25
 _MOST_WINDOWS = 20
@@ -26,51 +29,89 @@ _MOST_WINDOWS = 20
 # small. At 0.2 the wanted acceptance is met to a few per cent: `benchmarks/warmup.py` shows both.
 _DAMPING = 0.2
 
-_mass_init, _mass_update, _mass_final = mass_matrix_adaptation(is_diagonal_matrix=True)
 
-
-class WarmupState(NamedTuple):
-    """The chain, the dual-averaging state of log ε, and the running variance of the window."""
+class State(NamedTuple):
+    """The chain, its tuning, and what warm-up holds: the dual-averaging state of log ε, the mass's record."""
 
     chain: Any
+    tuning: Tuning
     step_size: Any
-    mass: Any
+    record: Any
 
 
-class Warmup(eqx.Module):
-    """One adapting transition; `num_steps` is the length of the whole warm-up."""
+class Adaptive(Sampler):
+    """A transition that tunes itself in warm-up, which takes `num_warmup` steps."""
 
     transition: Transition
+    mass: Mass
     first_step_size: Array
     target_acceptance: Array
-    num_steps: Array
-    adapt_mass: Array
+    num_warmup: Array
 
-    def init(self, position: Position) -> WarmupState:
+    # Written out: type checkers would take the parent's abstract `posterior` for an argument of it.
+    def __init__(
+        self, transition: Transition, mass: Mass, first_step_size: Array, target_acceptance: Array, num_warmup: Array
+    ):
+        self.transition = transition
+        self.mass = mass
+        self.first_step_size = first_step_size
+        self.target_acceptance = target_acceptance
+        self.num_warmup = num_warmup
+
+    @property
+    def posterior(self) -> Posterior:  # pyright: ignore[reportIncompatibleVariableOverride]  AbstractVar allows it
+        """The target."""
+        return self.transition.posterior
+
+    def init(self, position: Position) -> State:
         """Begin with the given step size and unit mass."""
-        size_init, _, _ = step_size_rules(self.target_acceptance)
         flat, _ = ravel_pytree(position)
-        mass = _mass_init(flat.size, jnp.ones_like(flat))
-        return WarmupState(self.transition.init(position), size_init(self.first_step_size), mass)
+        step_size = _begin_step_size(self.first_step_size, self.target_acceptance)
+        tuning = Tuning(jnp.exp(step_size.log_step_size), self.mass.first(flat))
+        return State(hmc.init(position, self.posterior.log_density), tuning, step_size, self.mass.begin(flat))
 
-    def __call__(self, key: PRNGKey, state: WarmupState, index: Int[Array, ""]) -> tuple[WarmupState, Notes]:
+    def adapt(self, key: PRNGKey, state: State, index: Int[Array, ""]) -> tuple[State, Notes]:
         """Move once with the current tuning, then learn from it."""
-        size_init, size_update, size_final = step_size_rules(self.target_acceptance)
-        tuning = Tuning(jnp.exp(state.step_size.log_step_size), state.mass.inverse_mass_matrix)
-        chain, notes = self.transition.move(key, state.chain, tuning, index)
-        step_size = size_update(state.step_size, notes.acceptance)
-        in_window, ends_window = window(index, self.num_steps)
-        learn = in_window & (self.adapt_mass > 0)
-        mass = _choose(learn, _mass_update(state.mass, ravel_pytree(chain.position)[0]), state.mass)
-        closes = ends_window & learn
-        mass = _choose(closes, _mass_final(mass), mass)
-        step_size = _choose(closes, size_init(size_final(step_size)), step_size)
-        return WarmupState(chain, step_size, mass), notes
+        _, update, _ = step_size_rules(self.target_acceptance)
+        chain, notes = self.transition.move(key, state.chain, state.tuning, index)
+        step_size = update(state.step_size, notes["acceptance"])
+        state = State(chain, state.tuning._replace(step_size=jnp.exp(step_size.log_step_size)), step_size, state.record)
+        if self.mass.is_learned:
+            in_window, ends_window = window(index, self.num_warmup)
+            state = change_when(in_window, self._see, state)
+            state = change_when(in_window & ends_window, self._close_window, state)
+        return state, notes
 
-    def finish(self, state: WarmupState) -> State:
-        """The chain with the tuning it has learned."""
-        _, _, size_final = step_size_rules(self.target_acceptance)
-        return State(state.chain, Tuning(size_final(state.step_size), state.mass.inverse_mass_matrix))
+    def settle(self, state: State) -> State:
+        """Take the average of the step sizes, which is what dual averaging promises something about."""
+        _, _, final = step_size_rules(self.target_acceptance)
+        return state._replace(tuning=state.tuning._replace(step_size=final(state.step_size)))
+
+    def move(self, key: PRNGKey, state: State, index: Int[Array, ""]) -> tuple[State, Notes]:
+        chain, notes = self.transition.move(key, state.chain, state.tuning, index)
+        return state._replace(chain=chain), notes
+
+    def observe(self, state: State, notes: Notes) -> Sampled:
+        return Sampled(self.posterior.constrain(state.chain.position), state.chain.logdensity, notes)
+
+    def position(self, state: State) -> Position:
+        return state.chain.position
+
+    def place(self, state: State, position: Position) -> State:
+        return state._replace(chain=hmc.init(position, self.posterior.log_density))
+
+    def _see(self, state: State) -> State:
+        position, gradient = (ravel_pytree(part)[0] for part in (state.chain.position, state.chain.logdensity_grad))
+        return state._replace(record=self.mass.see(state.record, position, gradient))
+
+    def _close_window(self, state: State) -> State:
+        """Set M⁻¹ from the window, and begin anew: with it, and with the step size around the average so far."""
+        _, _, final = step_size_rules(self.target_acceptance)
+        flat, _ = ravel_pytree(state.chain.position)
+        step_size = _begin_step_size(final(state.step_size), self.target_acceptance)
+        inverse_mass = self.mass.learn(state.record, state.tuning.inverse_mass)
+        tuning = Tuning(jnp.exp(step_size.log_step_size), inverse_mass)
+        return State(state.chain, tuning, step_size, self.mass.begin(flat))
 
 
 def step_size_rules(target_acceptance: Array) -> tuple[Any, Any, Any]:
@@ -93,5 +134,20 @@ def window(index: Int[Array, ""], num_steps: Int[Array, ""]) -> tuple[Bool[Array
     return (index >= first) & (index < last), closes
 
 
-def _choose(condition: Bool[Array, ""], chosen: Any, otherwise: Any) -> Any:
-    return jax.tree.map(lambda left, right: jnp.where(condition, left, right), chosen, otherwise)
+def change_when(condition: Bool[Array, ""], change: Callable[[Any], Any], state: Any) -> Any:
+    """`change(state)` where the condition holds.
+
+    A condition that all chains share, such as the schedule of warm-up, stays one under vectorisation, so what is
+    costly and rare in `change` is not computed to be thrown away.
+    """
+    typed = lambda new, old: jnp.asarray(new, old.dtype)
+    return jax.lax.cond(condition, lambda old: jax.tree.map(typed, change(old), old), lambda old: old, state)
+
+
+def _begin_step_size(step_size: Array, target_acceptance: Array) -> Any:
+    """Dual averaging from ε on. Its average begins there too: blackjax's begins at ε = 1, which a run whose warm-up is
+    empty, or ends just here, would take for what was learned.
+    """
+    begin, _, _ = step_size_rules(target_acceptance)
+    state = begin(step_size)
+    return jax.tree.map(jnp.asarray, state._replace(log_step_size_avg=state.log_step_size))

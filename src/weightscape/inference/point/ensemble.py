@@ -15,8 +15,8 @@ from jaxtyping import Array, Float
 from weightscape.core import PRNGKey, registered
 from weightscape.core.numbers import number
 from weightscape.draws import Draws
-from weightscape.inference.method import Circumstances, Method, settings
-from weightscape.inference.point.optimise import Training, climb, record
+from weightscape.inference.method import Circumstances, Method
+from weightscape.inference.point.optimise import Training, climb
 from weightscape.posterior import Posterior
 
 
@@ -36,8 +36,7 @@ class MAP(Method):
         self._training().check("MAP")
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
-        sampled, facts = climb(key, posterior, self._training(), around.init, around.progress)
-        return record(posterior, sampled, {**settings(self), **facts}, around.store)
+        return climb(key, self, posterior, self._training(), around)
 
     def _training(self) -> Training:
         return Training(1, self.num_steps, self.learning_rate, self.batch_size)
@@ -59,8 +58,7 @@ class DeepEnsemble(Method):
         self._training().check("DeepEnsemble")
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
-        sampled, facts = climb(key, posterior, self._training(), around.init, around.progress)
-        return record(posterior, sampled, {**settings(self), **facts}, around.store)
+        return climb(key, self, posterior, self._training(), around)
 
     def _training(self) -> Training:
         return Training(self.num_members, self.num_steps, self.learning_rate, self.batch_size)

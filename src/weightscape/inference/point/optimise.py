@@ -6,7 +6,6 @@ Gradients come from all points, or from B points drawn afresh at each step, scal
 """
 
 import math
-import time
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,16 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array
+from jaxtyping import Array, Key
 
-from weightscape.core import Plan, PRNGKey, Progress, Scalar, drive, map_chains, tree
+from weightscape.core import Plan, PRNGKey, Progress, Scalar, Walk, drive, map_chains, tree
 from weightscape.core.checks import require, require_count, require_positive
 from weightscape.core.keys import chain_keys
-from weightscape.draws import Draws, Recorder, Sampled
+from weightscape.draws import Draws, Place, Recorder, Sampled
+from weightscape.inference.method import Circumstances, Method, open_recorder, settings
 from weightscape.inference.start import require_gradient, start_positions
 from weightscape.posterior import Position, Posterior
 
 _STEPS_PER_REPORT = 10
+_PHASE = "optimising"
 
 
 class Training(NamedTuple):
@@ -50,7 +51,7 @@ class State(NamedTuple):
     moments: Any
 
 
-class Ascent(eqx.Module):
+class Ascent(Walk):
     """One optimisation step; `learning_rate` is η, `num_steps` is n, `batch_size` is B (None: all points)."""
 
     posterior: Posterior
@@ -62,13 +63,19 @@ class Ascent(eqx.Module):
         """Start at a position."""
         return State(position, optax.scale_by_adam().init(position))
 
-    def __call__(self, key: PRNGKey, state: State, index: Array) -> tuple[State, Scalar]:
+    def step(self, key: PRNGKey, state: State, index: Array) -> tuple[State, Scalar]:
         """The next state, and the (estimated) log density at the old one."""
         log_density, gradient = jax.value_and_grad(self._objective)(state.position, key)
         direction, moments = optax.scale_by_adam().update(gradient, state.moments)
         rate = 0.5 * self.learning_rate * (1 + jnp.cos(jnp.pi * index / self.num_steps))
         position = tree.add(state.position, tree.scale(rate, direction))
         return State(position, moments), log_density
+
+    def observe(self, state: State, notes: Scalar) -> Scalar:
+        return notes
+
+    def rows(self) -> tuple[Array, ...]:
+        return self.posterior.rows()
 
     def sampled(self, state: State) -> Sampled:
         """The parameters at a state, as a draw."""
@@ -82,39 +89,46 @@ class Ascent(eqx.Module):
         return self.posterior.log_density_estimate(position, indices)
 
 
-def climb(
-    key: PRNGKey, posterior: Posterior, training: Training, init: Draws | None, progress: Progress
-) -> tuple[Sampled, dict[str, Any]]:
-    """Train all members side by side; their end points with leading axes (member, 1), and facts of the run."""
-    require_gradient(posterior, "An optimiser")
-    began = time.monotonic()
+def climb(key: PRNGKey, method: Method, posterior: Posterior, training: Training, around: Circumstances) -> Draws:
+    """Train all members side by side; each ends as a chain of one draw. A stored run can be resumed."""
+    require_gradient(posterior, type(method).__name__)
     key_start, key_steps = jax.random.split(key)
-    num_members = training.num_members
     ascent = Ascent(posterior, training.learning_rate, jnp.asarray(training.num_steps), training.batch_size)
-    state = map_chains(ascent.init, start_positions(key_start, posterior, num_members, init))
-    plan = Plan(math.ceil(training.num_steps / _STEPS_PER_REPORT), _STEPS_PER_REPORT, seconds=progress.seconds_left())
-    num_steps = 0
-    for chunk in drive(
-        ascent,
-        chain_keys(key_steps, num_members),
-        state,
-        plan,
-        label="optimising",
-        progress=progress,
-        facts=lambda outputs: {"log density": float(np.mean(outputs[:, -1]))},
-    ):
-        state = chunk.state
-        num_steps += chunk.outputs.shape[1] * _STEPS_PER_REPORT
-    sampled = jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], map_chains(ascent.sampled, state))
-    _require_finite(sampled)
-    return sampled, {"num_steps": num_steps, "seconds": time.monotonic() - began}
+    with open_recorder(key, method, posterior, around) as recorder:
+        if recorder.has(1):
+            return recorder.reload()
+        place = recorder.resumed(ascent.init, training.num_members)
+        if place is None:
+            start = start_positions(key_start, posterior, training.num_members, around.init, around.progress)
+            place = Place(_PHASE, 0, map_chains(ascent.init, start))
+        place = _train(chain_keys(key_steps, training.num_members), ascent, place, training, recorder, around.progress)
+        sampled = jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], map_chains(ascent.sampled, place.state))
+        _require_finite(sampled)
+        recorder.add(sampled, place)
+    facts = {**settings(method), "num_steps": place.done * _STEPS_PER_REPORT, "seconds": recorder.seconds}
+    return recorder.finish(facts, None)
 
 
-def record(posterior: Posterior, sampled: Sampled, facts: dict[str, Any], store: Any) -> Draws:
-    """End points as Draws, in memory or on disk."""
-    recorder = Recorder(posterior, store)
-    recorder.add(sampled)
-    return recorder.finish(facts, examine=False)
+def _train(
+    keys: Key[Array, " member"],
+    ascent: Ascent,
+    place: Place,
+    training: Training,
+    recorder: Recorder,
+    progress: Progress,
+) -> Place:
+    plan = Plan(
+        math.ceil(training.num_steps / _STEPS_PER_REPORT),
+        _STEPS_PER_REPORT,
+        seconds=progress.seconds_left(),
+        done=place.done,
+        num_shards=ascent.posterior.num_shards,
+    )
+    shown = lambda outputs: {"log density": float(np.mean(outputs[:, -1]))}
+    for chunk in drive(ascent, keys, place.state, plan, label=_PHASE, progress=progress, facts=shown):
+        place = Place(_PHASE, chunk.done, chunk.state)
+        recorder.add(None, place)
+    return place
 
 
 def _require_finite(sampled: Sampled) -> None:
