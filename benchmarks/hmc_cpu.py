@@ -79,7 +79,7 @@ def log_density(weights: Weights, x: jax.Array, y: jax.Array) -> jax.Array:
 class Weightscape:
     """`ws.HMC`, chains sharded over two devices."""
 
-    num_draws, num_devices = 8, 2  # a chain that never moves in a run is left out of it
+    num_draws, num_devices = 32, 2  # a chain that never moves in a run is left out of it
 
     def __init__(self, problem: Problem | None):
         dataset = ws.data.load("digits")
@@ -105,7 +105,7 @@ class Weightscape:
 class Blackjax:
     """`blackjax.hmc`, vmapped over chains in a compiled scan."""
 
-    num_draws, num_devices = 8, 1
+    num_draws, num_devices = 32, 1
 
     def __init__(self, problem: Problem):
         x, y = jnp.asarray(problem.x), jnp.asarray(problem.y)

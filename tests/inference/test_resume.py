@@ -55,7 +55,11 @@ def assert_same_bits(left, right):
         assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", METHODS)
+QUICK = ("hmc", "metropolis", "mclmc", "ensemble")
+EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_a_killed_run_ends_in_the_same_bits(name, tmp_path):
     method, posterior, key = METHODS[name], linear().posterior, jax.random.key(3)
     whole = method.run(key, posterior)

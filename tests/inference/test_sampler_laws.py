@@ -44,7 +44,13 @@ CHANGES = {
     "mclmc": {"step_size": 0.01, "energy_variance": 1e-3},
     "metropolis": {"proposal": ws.RandomWalk(0.2)},
 }
-each_sampler = pytest.mark.parametrize("name", SAMPLERS)
+
+
+def each_sampler(*quick):
+    """All samplers, of which those that are not `quick` are left to `make test-all`: together they take minutes."""
+    return pytest.mark.parametrize(
+        "name", [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS]
+    )
 
 
 def run(method, seed, posterior, **around):
@@ -55,7 +61,7 @@ def weights_of(draws):
     return np.asarray(draws.params.network["layer0"]["weight"], np.float64)[..., 0]
 
 
-@each_sampler
+@each_sampler(*SAMPLERS)
 def test_linear_regression_has_the_closed_form_moments(name):
     problem = linear()
     draws = run(SAMPLERS[name](0.05), 0, problem.posterior, init=ws.MAP(num_steps=500))
@@ -69,7 +75,7 @@ def test_badly_scaled_regression_has_the_closed_form_moments(name):
     assert_moments(weights_of(draws), problem.mean, problem.covariance)
 
 
-@each_sampler
+@each_sampler("hmc_trajectory", "mala", "metropolis")
 def test_a_skewed_posterior_has_the_moments_of_quadrature(name):
     problem = inferred_noise()
     draws = run(SAMPLERS[name](0.5), 2, problem.posterior)
@@ -78,7 +84,7 @@ def test_a_skewed_posterior_has_the_moments_of_quadrature(name):
     assert_moments(values, problem.mean, problem.covariance)
 
 
-@each_sampler
+@each_sampler("hmc", "mclmc")
 def test_a_network_with_two_modes_has_the_moments_of_quadrature(name):
     problem = tanh_pair()
     draws = run(SAMPLERS[name](0.2), 3, problem.posterior)
@@ -87,7 +93,7 @@ def test_a_network_with_two_modes_has_the_moments_of_quadrature(name):
     assert_moments(folded, problem.mean, problem.covariance)
 
 
-@each_sampler
+@each_sampler("mala", "metropolis")
 def test_twice_the_temperature_is_twice_the_covariance(name):
     problem = linear()
     method = dataclasses.replace(SAMPLERS[name](0.05), temperature=2.0)
@@ -95,7 +101,7 @@ def test_twice_the_temperature_is_twice_the_covariance(name):
     assert_moments(weights_of(draws), problem.mean, 2 * problem.covariance)
 
 
-@each_sampler
+@each_sampler("hmc_low_rank", "nuts", "mclmc", "metropolis")
 def test_same_bits_promised_notes_and_no_new_program(name):
     traces = []
 
@@ -133,7 +139,7 @@ class Interrupted(Silent):
             raise KeyboardInterrupt
 
 
-@each_sampler
+@each_sampler()
 def test_a_run_killed_in_warm_up_ends_in_the_same_bits(name, tmp_path):
     posterior = linear().posterior
     method = dataclasses.replace(SAMPLERS[name](0.05), num_draws=50, num_warmup=150)

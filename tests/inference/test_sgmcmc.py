@@ -187,6 +187,7 @@ def test_sgnht_has_a_bias_of_order_two():
     assert_near_moments(thermostat, np.array([10.0]), np.array([[100 / 3]]), bias=0.05)  # N(a, a²/d)
 
 
+@pytest.mark.slow
 def test_thermostat_absorbs_gradient_noise():
     problem = even_noise()
     h, friction, batch_size = 0.2 * np.sqrt(problem.covariance[0, 0]), 10.0, 16
@@ -203,7 +204,7 @@ def test_thermostat_absorbs_gradient_noise():
     np.testing.assert_allclose(np.mean(draws.info["kinetic_temperature"]), 1, rtol=0.02)
 
 
-@pytest.mark.parametrize("kind", ["ula", "sghmc", "sgnht"])
+@pytest.mark.parametrize("kind", [pytest.param("ula", marks=pytest.mark.slow), "sghmc", "sgnht"])
 def test_skewed_target_has_the_moments_of_quadrature(kind):
     """With a bias below hλ, or h²λ with momentum, in standard deviations; λ is the curvature near the mode."""
     problem = inferred_noise()

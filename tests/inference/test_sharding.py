@@ -57,6 +57,7 @@ def test_rows_are_split_and_the_rest_is_not(posterior):
     assert placed.posterior.likelihood_power.is_fully_replicated
 
 
+@pytest.mark.slow
 def test_a_run_agrees_with_the_unsplit_one(x64, posterior):
     method = ws.HMC(num_chains=2, num_draws=20, num_warmup=20, num_leapfrog=5, step_size=0.01)
     whole, split = (method.run(jax.random.key(0), target) for target in (posterior, posterior.sharded(2)))

@@ -63,7 +63,7 @@ def trapped():
 METHOD = ws.HMC(num_chains=4, num_draws=1500, num_warmup=200, num_leapfrog=5, step_size=0.2)
 
 
-@pytest.mark.parametrize("restart", [ws.Nearby(), ws.Afresh()])
+@pytest.mark.parametrize("restart", [ws.Nearby(), pytest.param(ws.Afresh(), marks=pytest.mark.slow)])
 def test_lost_chains_get_a_second_chance(trapped, restart):
     posterior, start = trapped
     draws = METHOD.run(jax.random.key(1), posterior, init=start, restart=restart, strict=True)

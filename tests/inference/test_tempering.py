@@ -72,6 +72,7 @@ def rises(draws):
     return np.asarray(outputs[:, :, 1, 0] > outputs[:, :, 0, 0], np.float64)
 
 
+@pytest.mark.slow  # docs/tutorials/stuck_chains.md shows the same in every run of the tests
 def test_both_explanations_are_found():
     method = ws.ParallelTempering(num_chains=4, num_draws=3000, num_warmup=500, num_replicas=10, num_leapfrog=10)
     share = rises(method.run(jax.random.key(2), two_explanations()))

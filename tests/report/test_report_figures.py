@@ -124,3 +124,9 @@ def test_settings_of_matplotlib_stay():
 )
 def test_numbers_read_well(text, expected):
     assert text == expected
+
+
+def test_members_that_found_one_mode_are_drawn():
+    """Two neighbouring numbers of single precision, between which twelve bins of that precision do not fit."""
+    first = np.float32(-40.0)
+    plot_trace(np.array([[first], [np.nextafter(first, np.float32(0))]]))

@@ -26,7 +26,15 @@ def _draw_chains(left: Axes, right: Axes, log_density: np.ndarray) -> None:
     for i, chain in enumerate(log_density):
         label = f"chain {i}" if len(log_density) <= len(CYCLE) else None
         left.plot(chain, color=colour(i), lw=0.8, alpha=0.85, label=label)
-        right.hist(chain, 40, range=(low, high), orientation="horizontal", histtype="step", color=colour(i), lw=1.3)
+        right.hist(
+            chain.astype(np.float64),
+            40,
+            range=(low, high),
+            orientation="horizontal",
+            histtype="step",
+            color=colour(i),
+            lw=1.3,
+        )
     left.set(xlabel="draw", ylabel="log density", title="log density along each chain")
     right.set(xlabel="draws", title="its distribution, by chain")
     if len(log_density) <= len(CYCLE):
@@ -36,5 +44,6 @@ def _draw_chains(left: Axes, right: Axes, log_density: np.ndarray) -> None:
 def _draw_members(left: Axes, right: Axes, log_density: np.ndarray) -> None:
     left.plot(log_density, "o", color=EPISTEMIC)
     left.set(xlabel="member", ylabel="log density", title="log density of each member")
-    right.hist(log_density, 12, color=EPISTEMIC, alpha=0.8)
+    # In single precision members that found one mode can lie too close for twelve bins.
+    right.hist(log_density.astype(np.float64), 12, color=EPISTEMIC, alpha=0.8)
     right.set(xlabel="log density", ylabel="members", title="its distribution")
