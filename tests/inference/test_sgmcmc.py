@@ -144,7 +144,9 @@ def test_momentum_persists():
         assert np.all(np.abs(lagged.mean(axis=(0, 1)) - exact) < 5 * monte_carlo_error(lagged, 2))
 
 
-@pytest.mark.parametrize(("scale", "variance"), [(0.2, 0.0), (0.1, 0.0), (0.2, 1500.0)])
+@pytest.mark.parametrize(
+    ("scale", "variance"), [(0.2, 0.0), pytest.param(0.1, 0.0, marks=pytest.mark.slow), (0.2, 1500.0)]
+)
 def test_sghmc_has_the_covariance_of_its_recursion(scale, variance):
     h, friction, batch_size = scale / np.sqrt(STIFFEST), 50.0, 8
     method = ws.SGHMC(

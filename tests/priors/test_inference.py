@@ -93,7 +93,12 @@ def horseshoe_truth():
     return overall, spread, mass @ stats.norm.sf(1.0, mean[:, 0], np.sqrt(covariance[:, 0, 0]))
 
 
-@pytest.mark.parametrize("name", PRIORS)
+# One of each kind: scalar, by leaf, correlated, heavy-tailed, latent scales; `make test-all` takes all of them.
+QUICK = ("laplace", "low_rank_normal", "horseshoe", "hierarchical", "scale_mixture")
+EACH = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PRIORS]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_posterior_is_that_of_quadrature(name):
     mean, covariance, tail = horseshoe_truth() if name == "horseshoe" else truth(name)
     model = ws.Model(network(), ws.likelihoods.Gaussian(NOISE), PRIORS[name])
