@@ -38,7 +38,7 @@ try:
 except ImportError:
     torch = None
 
-STEP_SIZE, NUM_LEAPFROG, NUM_CHAINS, NUM_ROUNDS = 0.0125, 50, 8, 8
+STEP_SIZE, NUM_LEAPFROG, NUM_CHAINS, NUM_ROUNDS = 0.0125, 50, 8, 6
 LAYERS = ("layer0", "layer1", "layer2")
 Weights = dict[str, dict[str, Any]]
 
