@@ -200,3 +200,17 @@ def test_a_kill_while_lost_chains_restart(tmp_path):
     with pytest.raises(Killed):
         method.run(key, posterior, store=tmp_path, progress=Searching(5), **options)
     assert_same_bits(method.run(key, posterior, store=tmp_path, resume=True, **options), whole)
+
+
+@pytest.mark.parametrize("name", ["hmc", "ensemble"])
+def test_a_kill_between_the_last_draw_and_the_end(name, tmp_path, monkeypatch):
+    method, posterior, key = METHODS[name], linear().posterior, jax.random.key(13)
+
+    def killed(*arguments, **options):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("weightscape.draws.store.Store.finish", killed)
+        with pytest.raises(Killed):
+            method.run(key, posterior, store=tmp_path)
+    assert_same_bits(method.run(key, posterior, store=tmp_path, resume=True), method.run(key, posterior))

@@ -94,3 +94,9 @@ def test_stored_runs_keep_every_chain_and_load_the_healthy_ones(trapped, tmp_pat
     assert loaded.num_chains == 4  # the run is all there; nothing was lost by raising
     usual = short.run(jax.random.key(1), posterior, init=start, store=tmp_path, resume=True)
     assert usual.num_chains == 3
+    # A complete run is examined as asked for now, not as it was before.
+    again = {"init": start, "store": tmp_path, "resume": True}
+    with pytest.raises(InputError, match="chain 2"):
+        short.run(jax.random.key(1), posterior, strict=True, **again)
+    assert short.run(jax.random.key(1), posterior, keep_all=True, **again).num_chains == 4
+    assert short.run(jax.random.key(1), posterior, **again).num_chains == 3

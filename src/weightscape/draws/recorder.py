@@ -102,11 +102,6 @@ class Recorder:
             return False
         return self._store.is_complete and self.checkpoint.done >= num_draws
 
-    def reload(self) -> Draws:
-        """The draws that are there."""
-        assert self._store is not None
-        return Draws.load(self._store.folder, self._header.model.network)
-
     def add(self, chunk: Sampled | None, place: Place | None = None) -> None:
         """Keep a chunk with leading axes (chain, draw), if there is one, and where the run is after it."""
         if chunk is not None:
@@ -124,10 +119,19 @@ class Recorder:
             draws = Draws(joined.params, joined.log_density, *self._header, joined.info, health=health, facts=known)
             return draws[list(health.kept)] if health.left_out else draws
         self._write()
-        log_density, info = read_notes(self._store.folder)
-        health = _examine(log_density, info, examination)
-        self._store.finish({**facts, "health": health}, complete=complete)
-        return self.reload()
+        return self._finish_stored(self._store, facts, examination, complete=complete)
+
+    def reload(self, examination: Examination | None) -> Draws:
+        """The draws of the complete run that is there, examined as asked for now."""
+        assert self._store is not None
+        return self._finish_stored(self._store, self._store.facts, examination, complete=True)
+
+    def _finish_stored(
+        self, store: Store, facts: Mapping[str, Any], examination: Examination | None, *, complete: bool
+    ) -> Draws:
+        health = _examine(*read_notes(store.folder), examination)
+        store.finish({**facts, "health": health}, complete=complete)
+        return Draws.load(store.folder, self._header.model.network)
 
     def _is_due(self) -> bool:
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(self._pending))

@@ -98,6 +98,11 @@ class Store:
         """Whether a run was finished here."""
         return self._manifest["complete"]
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What was noted when a run was finished here."""
+        return self._manifest["facts"]
+
     def checkpoint(self) -> Checkpoint | None:
         """Where the run is, if it was begun."""
         state = self._manifest["state"]

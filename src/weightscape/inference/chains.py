@@ -41,7 +41,7 @@ def run_chains(key: PRNGKey, method: Method, sampler: Sampler, schedule: Schedul
     keys = chain_keys(key_steps, schedule.num_chains)
     with open_recorder(key, method, sampler.posterior, around) as recorder:
         if recorder.has(schedule.num_draws):
-            return recorder.reload()
+            return recorder.reload(around.examination)
         place = recorder.resumed(sampler.init, schedule.num_chains)
         if place is None:
             positions = start_positions(key_start, sampler.posterior, schedule.num_chains, around.init, around.progress)

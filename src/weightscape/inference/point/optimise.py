@@ -24,7 +24,9 @@ from weightscape.inference.start import require_gradient, start_positions
 from weightscape.posterior import Position, Posterior
 
 _STEPS_PER_REPORT = 10
-_PHASE = "optimising"
+_OPTIMISING = "optimising"
+_OPTIMISED = "optimised"
+"""The phase of a run whose members are recorded: one that was killed just then must not record them twice."""
 
 
 class Training(NamedTuple):
@@ -96,15 +98,17 @@ def climb(key: PRNGKey, method: Method, posterior: Posterior, training: Training
     ascent = Ascent(posterior, training.learning_rate, jnp.asarray(training.num_steps), training.batch_size)
     with open_recorder(key, method, posterior, around) as recorder:
         if recorder.has(1):
-            return recorder.reload()
+            return recorder.reload(None)
         place = recorder.resumed(ascent.init, training.num_members)
         if place is None:
             start = start_positions(key_start, posterior, training.num_members, around.init, around.progress)
-            place = Place(_PHASE, 0, map_chains(ascent.init, start))
-        place = _train(chain_keys(key_steps, training.num_members), ascent, place, training, recorder, around.progress)
-        sampled = jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], map_chains(ascent.sampled, place.state))
-        _require_finite(sampled)
-        recorder.add(sampled, place)
+            place = Place(_OPTIMISING, 0, map_chains(ascent.init, start))
+        if place.phase == _OPTIMISING:
+            keys = chain_keys(key_steps, training.num_members)
+            place = _train(keys, ascent, place, training, recorder, around.progress)
+            sampled = jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], map_chains(ascent.sampled, place.state))
+            _require_finite(sampled)
+            recorder.add(sampled, place._replace(phase=_OPTIMISED))
     facts = {**settings(method), "num_steps": place.done * _STEPS_PER_REPORT, "seconds": recorder.seconds}
     return recorder.finish(facts, None)
 
@@ -125,8 +129,8 @@ def _train(
         num_shards=ascent.posterior.num_shards,
     )
     shown = lambda outputs: {"log density": float(np.mean(outputs[:, -1]))}
-    for chunk in drive(ascent, keys, place.state, plan, label=_PHASE, progress=progress, facts=shown):
-        place = Place(_PHASE, chunk.done, chunk.state)
+    for chunk in drive(ascent, keys, place.state, plan, label=_OPTIMISING, progress=progress, facts=shown):
+        place = Place(_OPTIMISING, chunk.done, chunk.state)
         recorder.add(None, place)
     return place
 
