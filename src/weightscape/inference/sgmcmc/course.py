@@ -1,6 +1,6 @@
 """What the methods of this folder have in common: how long they run, with which steps, on which points."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxtyping import Array, Float
 
@@ -52,3 +52,10 @@ class Course(NamedTuple):
         fits = self.batch_size is None or self.batch_size <= posterior.num_points
         require(fits, asked, self.batch_size, "Pass a smaller number, or None for all points.")
         return posterior.at_temperature(self.temperature)
+
+
+def course_of(method: Any) -> Course:
+    """The settings that a method of this folder has in common with the others."""
+    names = [name for name in Course._fields if name not in ("method", "batch_size")]
+    shared = {name: getattr(method, name) for name in names}
+    return Course(method=type(method).__name__, batch_size=getattr(method, "batch_size", None), **shared)

@@ -20,7 +20,7 @@ from weightscape.core.numbers import number
 from weightscape.draws import Draws
 from weightscape.inference.chains import run_chains
 from weightscape.inference.method import Circumstances, Method
-from weightscape.inference.sgmcmc.course import Course
+from weightscape.inference.sgmcmc.course import course_of
 from weightscape.inference.sgmcmc.gradient_noise import GradientNoise, as_gradient_noise
 from weightscape.inference.sgmcmc.minibatches import Minibatches
 from weightscape.inference.sgmcmc.preconditioners import Identity, Preconditioner
@@ -57,7 +57,7 @@ class SGHMC(Method):
 
     def __check_init__(self):
         require_positive("`friction` of SGHMC", self.friction)
-        self._course().check()
+        course_of(self).check()
         has_halves = self.batch_size is not None and self.batch_size % 2 == 0 and self.num_warmup > 0
         asked = "HalfBatchNoise of SGHMC must have an even `batch_size` and a warm-up to learn in"
         came = f"`batch_size` {self.batch_size} and `num_warmup` {self.num_warmup}"
@@ -65,7 +65,7 @@ class SGHMC(Method):
         require(has_halves or not self.gradient_noise.is_learned, asked, came, remedy)
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
-        course = self._course()
+        course = course_of(self)
         sampler = Underdamped(
             course.target(posterior),
             Minibatches(self.batch_size),
@@ -75,16 +75,3 @@ class SGHMC(Method):
             self.friction,
         )
         return run_chains(key, self, sampler, course.schedule(), around)
-
-    def _course(self) -> Course:
-        return Course(
-            "SGHMC",
-            self.num_chains,
-            self.num_draws,
-            self.num_warmup,
-            self.thin,
-            self.step_size,
-            self.preconditioner,
-            self.temperature,
-            self.batch_size,
-        )

@@ -17,7 +17,7 @@ from weightscape.core.numbers import number
 from weightscape.draws import Draws
 from weightscape.inference.chains import run_chains
 from weightscape.inference.method import Circumstances, Method
-from weightscape.inference.sgmcmc.course import Course
+from weightscape.inference.sgmcmc.course import course_of
 from weightscape.inference.sgmcmc.langevin import Langevin
 from weightscape.inference.sgmcmc.minibatches import Minibatches
 from weightscape.inference.sgmcmc.preconditioners import Identity, Preconditioner
@@ -47,10 +47,10 @@ class SGLD(Method):
     temperature: Float[Array, ""] = eqx.field(default=1.0, converter=number)
 
     def __check_init__(self):
-        self._course().check()
+        course_of(self).check()
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
-        course = self._course()
+        course = course_of(self)
         sampler = Langevin(
             course.target(posterior),
             Minibatches(self.batch_size),
@@ -58,16 +58,3 @@ class SGLD(Method):
             self.preconditioner,
         )
         return run_chains(key, self, sampler, course.schedule(), around)
-
-    def _course(self) -> Course:
-        return Course(
-            "SGLD",
-            self.num_chains,
-            self.num_draws,
-            self.num_warmup,
-            self.thin,
-            self.step_size,
-            self.preconditioner,
-            self.temperature,
-            self.batch_size,
-        )

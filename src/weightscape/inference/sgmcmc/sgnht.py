@@ -20,7 +20,7 @@ from weightscape.core.numbers import number
 from weightscape.draws import Draws
 from weightscape.inference.chains import run_chains
 from weightscape.inference.method import Circumstances, Method
-from weightscape.inference.sgmcmc.course import Course
+from weightscape.inference.sgmcmc.course import course_of
 from weightscape.inference.sgmcmc.minibatches import Minibatches
 from weightscape.inference.sgmcmc.nose_hoover import NoseHoover
 from weightscape.inference.sgmcmc.preconditioners import Identity, Preconditioner
@@ -53,10 +53,10 @@ class SGNHT(Method):
 
     def __check_init__(self):
         require_positive("`friction` of SGNHT", self.friction)
-        self._course().check()
+        course_of(self).check()
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
-        course = self._course()
+        course = course_of(self)
         sampler = NoseHoover(
             course.target(posterior),
             Minibatches(self.batch_size),
@@ -65,16 +65,3 @@ class SGNHT(Method):
             self.friction,
         )
         return run_chains(key, self, sampler, course.schedule(), around)
-
-    def _course(self) -> Course:
-        return Course(
-            "SGNHT",
-            self.num_chains,
-            self.num_draws,
-            self.num_warmup,
-            self.thin,
-            self.step_size,
-            self.preconditioner,
-            self.temperature,
-            self.batch_size,
-        )
