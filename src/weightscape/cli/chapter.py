@@ -12,7 +12,7 @@ from weightscape.core import PRNGKey
 from weightscape.data import Dataset
 from weightscape.draws import Draws
 from weightscape.evaluate import scores
-from weightscape.inference import HMC, MAP, DeepEnsemble, Method
+from weightscape.inference import HMC, MAP, DeepEnsemble, Method, as_draws
 from weightscape.posterior import Model
 from weightscape.predictive import Predictive, predict
 from weightscape.report import Picture, Table
@@ -49,7 +49,8 @@ def run_trials(key: PRNGKey, model: Model, dataset: Dataset, screen: Screen) -> 
     trials = {}
     for i, (name, method) in enumerate(methods().items()):
         began = time.monotonic()
-        draws = method.run(jax.random.fold_in(key, i), posterior, progress=screen.progress())
+        key_run, key_draws = jax.random.split(jax.random.fold_in(key, i))
+        draws = as_draws(key_draws, method.run(key_run, posterior, progress=screen.progress()))
         predictive = predict(draws, dataset.test.x)
         found = plain_scores(scores(predictive, dataset.test.y))
         trials[name] = Trial(draws, predictive, found, time.monotonic() - began)

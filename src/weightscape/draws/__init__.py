@@ -3,6 +3,7 @@
 from weightscape.draws.chain_record import ChainRecord
 from weightscape.draws.diagnostics import Convergence, Diagnostics, diagnose, function_outputs
 from weightscape.draws.draws import Draws
+from weightscape.draws.header import Header, decode_header, encode_header
 from weightscape.draws.health import Health, HealthRow, examine_chains
 from weightscape.draws.lppd import RunningLppd, running_lppd
 from weightscape.draws.recorder import Examination, Place, Recorder
@@ -14,13 +15,16 @@ __all__ = [
     "Diagnostics",
     "Draws",
     "Examination",
+    "Header",
     "Health",
     "HealthRow",
     "Place",
     "Recorder",
     "RunningLppd",
     "Sampled",
+    "decode_header",
     "diagnose",
+    "encode_header",
     "examine_chains",
     "function_outputs",
     "running_lppd",

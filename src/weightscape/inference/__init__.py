@@ -1,5 +1,19 @@
 """Inference methods: each approximates a posterior."""
 
+from weightscape.inference.approximation import Approximation
+from weightscape.inference.approximation_files import load_approximation
+from weightscape.inference.as_draws import as_draws
+from weightscape.inference.evidence import Evidence, LogEvidence, importance_evidence
+from weightscape.inference.gaussian import (
+    Blocks,
+    Covariance,
+    Diagonal,
+    Full,
+    Gaussian,
+    Kronecker,
+    LowRank,
+    kl_divergence,
+)
 from weightscape.inference.mcmc import (
     HMC,
     MALA,
@@ -46,16 +60,26 @@ __all__ = [
     "SGNHT",
     "ULA",
     "Afresh",
+    "Approximation",
+    "Blocks",
     "Constant",
+    "Covariance",
     "Cyclical",
     "DeepEnsemble",
+    "Diagonal",
     "DiagonalMass",
+    "Evidence",
     "Flip",
     "FromNetwork",
     "FromPrior",
+    "Full",
+    "Gaussian",
     "HalfBatchNoise",
     "Identity",
     "KnownNoise",
+    "Kronecker",
+    "LogEvidence",
+    "LowRank",
     "LowRankMass",
     "Method",
     "MetropolisHastings",
@@ -66,6 +90,10 @@ __all__ = [
     "RandomWalk",
     "UnitMass",
     "WarmRestarts",
+    "as_draws",
+    "importance_evidence",
+    "kl_divergence",
     "ladder_evidence",
+    "load_approximation",
     "method_class",
 ]

@@ -14,12 +14,13 @@ from weightscape.core.checks import require
 from weightscape.core.config import encode
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Examination, Recorder
+from weightscape.inference.approximation import Approximation
 from weightscape.inference.restarts import Restart
 from weightscape.inference.starts import Start
 from weightscape.posterior import Posterior
 
-Init = Union[Draws, Start, "Method", None]
-"""Where to start: draws, a distribution of starts, a method that is run first, or the network's own weights."""
+Init = Union[Draws, Approximation, Start, "Method", None]
+"""Where to start: draws, a density, a distribution of starts, a method to run first, or the network's own weights."""
 
 
 class Circumstances(NamedTuple):
@@ -50,12 +51,13 @@ class Method(eqx.Module):
         strict: bool = False,
         keep_all: bool = False,
         restart: Restart | None = None,
-    ) -> Draws:
+    ) -> Draws | Approximation:
         """Approximate the posterior.
 
         - `draws`: given to methods that learn from draws.
-        - `init`: where to start: draws (chains take the last draw of its chains in turn), `FromPrior()`, or a method
-          that is run first, such as `DeepEnsemble()`; None takes the network's own initial weights.
+        - `init`: where to start: draws (chains take the last draw of its chains in turn), an approximation (chains take
+          draws from it), `FromPrior()`, or a method that is run first, such as `DeepEnsemble()`; None takes the
+          network's own initial weights.
         - `store`: a folder that takes draws and state as they are made, so that nothing is lost on interruption.
         - `progress`: what to report to, and how long the run may take; None shows a bar on a terminal.
         - `resume`: go on with the run in `store`, in the same bits as if it had never stopped, or begin one.
@@ -71,7 +73,7 @@ class Method(eqx.Module):
         return self.approximate(key, posterior, around)
 
     @abc.abstractmethod
-    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws | Approximation:
         """What `run` does once its arguments are in order."""
 
 

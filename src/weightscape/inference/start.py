@@ -10,6 +10,7 @@ from weightscape.core.checks import require, require_type
 from weightscape.core.keys import chain_keys
 from weightscape.core.loop import map_chains
 from weightscape.draws import Draws
+from weightscape.inference.approximation import Approximation
 from weightscape.inference.method import Init, Method
 from weightscape.inference.starts import FromNetwork, Start
 from weightscape.posterior import Position, Posterior
@@ -18,12 +19,13 @@ from weightscape.posterior import Position, Posterior
 def start_positions(key: PRNGKey, posterior: Posterior, num_chains: int, init: Init, progress: Progress) -> Position:
     """Positions with a leading chain axis, each with a finite log density."""
     key_method, key_chains = jax.random.split(key)
-    if isinstance(init, Method):
-        init = init.run(key_method, posterior, progress=progress)
-    if isinstance(init, Draws):
-        positions = _last_positions(init, num_chains)
+    start = init.run(key_method, posterior, progress=progress) if isinstance(init, Method) else init
+    if isinstance(start, Draws):
+        positions = _last_positions(start, num_chains)
+    elif isinstance(start, Approximation):
+        positions = map_chains(start.bare().sample_position, chain_keys(key_chains, num_chains))
     else:
-        start = FromNetwork() if init is None else init
+        start = FromNetwork() if start is None else start
         remedy = "Pass Draws, a method such as `MAP()` or `DeepEnsemble()`, `FromPrior()` or `FromNetwork()`."
         require_type(isinstance(start, Start), "`init` must say where chains start", type(start).__name__, remedy)
         positions = map_chains(_From(start, posterior), chain_keys(key_chains, num_chains))

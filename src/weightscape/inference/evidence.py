@@ -1,0 +1,82 @@
+"""The evidence log p(D): what a model as a whole says about the data.
+
+    p(D) = ∫ p(D | θ) p(θ) dθ = E_q[w],      w = p(D, θ) / q(θ)
+
+Methods with a density give a value of their own (`LogEvidence`: exact, Laplace's, or a lower bound). Draws from any
+density q give an estimate whose error can be judged (`Evidence`): log of the mean weight, which is unbiased for p(D).
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from arviz_stats.base import array_stats
+from jaxtyping import Float
+
+from weightscape.core import registered
+from weightscape.core.checks import require
+
+
+@registered("inference.LogEvidence")
+@dataclasses.dataclass(frozen=True)
+class LogEvidence:
+    """A method's own value of log p(D) in nats.
+
+    - `kind`: "exact", "Laplace" or "lower bound".  `standard_error`: of its Monte-Carlo average, 0 where there is none.
+    """
+
+    value: float
+    kind: str
+    standard_error: float = 0.0
+
+    def __str__(self) -> str:
+        error = f" ± {self.standard_error:.2g}" if self.standard_error else ""
+        return f"log p(D) {_SIGNS.get(self.kind, '≈')} {self.value:.3f}{error} nats ({self.kind})"
+
+
+_SIGNS = {"exact": "=", "lower bound": "≥"}
+
+
+class Evidence(NamedTuple):
+    """log p(D) from importance weights.
+
+    - `value`, `standard_error`: in nats; the error is that of the logarithm, to first order.
+    - `effective_sample_size`: (Σw)² / Σw², a count.  `efficiency`: its share of the draws.
+    - `pareto_k`: the tail index of the weights. Above 0.7 the estimate and its error cannot be trusted.
+    """
+
+    value: float
+    standard_error: float
+    effective_sample_size: float
+    efficiency: float
+    pareto_k: float
+
+    def __str__(self) -> str:
+        trust = "" if self.pareto_k < 0.7 else ", not to be trusted"
+        shares = f"efficiency {self.efficiency:.1%}, Pareto k {self.pareto_k:.2f}{trust}"
+        return f"log p(D) = {self.value:.3f} ± {self.standard_error:.2g} nats ({shares})"
+
+
+def importance_evidence(log_weights: Float[np.ndarray, " draw"]) -> Evidence:
+    """The evidence from log w of independent draws."""
+    log_weights = np.asarray(log_weights, np.float64)
+    remedy = "Check the densities behind them."
+    broken = int(np.sum(np.isnan(log_weights) | (log_weights == np.inf)))
+    require(broken == 0, "Log weights must be finite", f"{broken} that are not", remedy)
+    require(len(log_weights) > 1, "Evidence must come from at least 2 draws", len(log_weights), "Draw more.")
+    largest = log_weights.max()
+    require(bool(np.isfinite(largest)), "Some weight must be above zero", "none", remedy)
+    weights = np.exp(log_weights - largest)
+    mean = weights.mean()
+    size = weights.sum() ** 2 / (weights**2).sum()
+    error = weights.std(ddof=1) / (mean * np.sqrt(len(weights)))
+    return Evidence(
+        float(largest + np.log(mean)), float(error), float(size), float(size / len(weights)), tail_index(log_weights)
+    )
+
+
+def tail_index(log_weights: Float[np.ndarray, " draw"]) -> float:
+    """Pareto k̂ of the largest weights (Vehtari et al. 2024, Pareto smoothed importance sampling)."""
+    if np.ptp(log_weights) == 0:  # equal weights have no tail
+        return -np.inf
+    return float(array_stats.psislw(log_weights)[1])
