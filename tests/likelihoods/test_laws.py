@@ -182,3 +182,48 @@ def test_targets_that_cannot_be_are_refused(likelihood, y, message):
         ws.likelihoods.Gaussian(0.0)
     with pytest.raises(InputError, match="`degrees` of StudentT must be larger than 2, got 2.0"):
         ws.likelihoods.StudentT(2.0)
+
+
+def scores_at(likelihood, outputs, own, y):
+    """The gradient of log p(y_i) in (outputs, φ) for each point, one row of coordinates each."""
+
+    def one(output, target):
+        joint = lambda output, own: likelihood.log_density(output[None], target[None], own)[0]
+        of_outputs, of_own = jax.grad(joint, (0, 1))(output, own)
+        return jnp.concatenate([of_outputs, *(jnp.atleast_1d(of_own[name]) for name in sorted(of_own))])
+
+    return jax.vmap(one)(outputs, y)
+
+
+@every_regression
+def test_information_is_the_covariance_of_the_score(likelihood, outputs, own):
+    outputs, own = prepared(outputs, own)
+    root = likelihood.information_root(outputs, own)
+    weights = densities(likelihood, outputs, own)
+    scores = jax.vmap(lambda y: scores_at(likelihood, outputs, own, jnp.full((len(outputs),), y)))(jnp.asarray(GRID))
+    for point in range(len(outputs)):
+        products = weights[:, point, None, None] * np.einsum("gi,gj->gij", scores[:, point], scores[:, point])
+        truth = np.trapezoid(products * np.cosh(U)[:, None, None], U, axis=0)
+        np.testing.assert_allclose(root[point] @ root[point].T, truth, rtol=1e-6, atol=1e-8)
+
+
+@every_classification
+def test_information_of_classes_is_the_covariance_of_the_score(likelihood, outputs):
+    outputs = jnp.asarray(outputs)
+    probabilities, root = likelihood.probabilities(outputs), likelihood.information_root(outputs)
+    truth = 0
+    for label in range(likelihood.num_classes):
+        score = scores_at(likelihood, outputs, {}, jnp.full((len(outputs),), label))
+        truth = truth + probabilities[:, label, None, None] * score[:, :, None] * score[:, None, :]
+    np.testing.assert_allclose(root @ jnp.swapaxes(root, 1, 2), truth, rtol=1e-10, atol=1e-12)
+
+
+def test_information_of_vector_targets_and_counts():
+    own = {"scale": jnp.asarray(0.5)}
+    shared = ws.likelihoods.Gaussian(ws.priors.HalfNormal(1.0)).information_root(jnp.zeros((1, 3)), own)[0]
+    np.testing.assert_allclose(shared @ shared.T, np.diag([4.0, 4.0, 4.0, 2 * 3 / 0.25]), rtol=1e-12)
+    both = {"scale": jnp.asarray([0.5, 2.0])}
+    each = ws.likelihoods.Gaussian(ws.priors.HalfNormal(1.0), num_scales=2).information_root(jnp.zeros((1, 2)), both)[0]
+    np.testing.assert_allclose(each @ each.T, np.diag([4.0, 0.25, 8.0, 0.5]), rtol=1e-12)
+    counts = ws.likelihoods.Poisson().information_root(jnp.asarray([[0.7, -1.0]]))[0]
+    np.testing.assert_allclose(counts @ counts.T, np.diag(np.exp([0.7, -1.0])), rtol=1e-12)

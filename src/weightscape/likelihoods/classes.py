@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Shaped
 
 from weightscape.core.checks import require_count
 from weightscape.core.config import registered
-from weightscape.likelihoods.likelihood import ClassificationLikelihood
+from weightscape.likelihoods.likelihood import NO_OWN, ClassificationLikelihood, Own, diagonal_root
 
 
 @registered("likelihoods.Categorical")
@@ -29,6 +29,14 @@ class Categorical(ClassificationLikelihood):
     def log_probabilities(self, outputs: Float[Array, "point class"]) -> Float[Array, "point class"]:
         return jax.nn.log_softmax(outputs, axis=1)
 
+    def information_root(
+        self, outputs: Float[Array, "point class"], own: Own = NO_OWN
+    ) -> Float[Array, "point class class"]:
+        # diag(p) − p pᵀ is singular, so it has no Cholesky factor; diag(√p) − p √pᵀ is a root.
+        probabilities = self.probabilities(outputs)
+        roots = jnp.sqrt(probabilities)
+        return diagonal_root(roots) - probabilities[:, :, None] * roots[:, None, :]
+
 
 @registered("likelihoods.Bernoulli")
 class Bernoulli(ClassificationLikelihood):
@@ -41,3 +49,6 @@ class Bernoulli(ClassificationLikelihood):
 
     def log_probabilities(self, outputs: Float[Array, "point 1"]) -> Float[Array, "point 2"]:
         return jnp.concatenate([jax.nn.log_sigmoid(-outputs), jax.nn.log_sigmoid(outputs)], axis=1)
+
+    def information_root(self, outputs: Float[Array, "point 1"], own: Own = NO_OWN) -> Float[Array, "point 1 1"]:
+        return diagonal_root(jnp.exp(0.5 * (jax.nn.log_sigmoid(outputs) + jax.nn.log_sigmoid(-outputs))))

@@ -9,6 +9,7 @@ Scales are in the units the network sees: where a batch carries a scaling, those
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Shaped
 
@@ -19,10 +20,18 @@ from weightscape.likelihoods.likelihood import (
     Own,
     RegressionLikelihood,
     as_columns,
+    diagonal_root,
     num_columns,
     require_target_shape,
 )
-from weightscape.likelihoods.noise import check_scale, current_scale, noise_scale, scale_prior, scale_shape
+from weightscape.likelihoods.noise import (
+    check_scale,
+    current_scale,
+    noise_scale,
+    scale_information_root,
+    scale_prior,
+    scale_shape,
+)
 from weightscape.priors import Prior
 
 
@@ -62,6 +71,12 @@ class Gaussian(RegressionLikelihood):
         self, key: PRNGKey, outputs: Float[Array, "point output"], own: Own = NO_OWN
     ) -> Float[Array, "point output"]:
         return outputs + current_scale(self.scale, own) * jax.random.normal(key, outputs.shape, outputs.dtype)
+
+    def information_root(
+        self, outputs: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point coordinate factor"]:
+        of_outputs = jnp.broadcast_to(1 / current_scale(self.scale, own), outputs.shape)
+        return diagonal_root(of_outputs, scale_information_root(self.scale, own, jnp.sqrt(2.0), outputs))
 
     def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:
         return outputs
@@ -104,6 +119,12 @@ class HeteroscedasticGaussian(RegressionLikelihood):
     ) -> Float[Array, "point target"]:
         mean, log_scale = jnp.split(outputs, 2, axis=1)
         return mean + jnp.exp(log_scale) * jax.random.normal(key, mean.shape, mean.dtype)
+
+    def information_root(
+        self, outputs: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point coordinate factor"]:
+        log_scale = jnp.split(outputs, 2, axis=1)[1]
+        return diagonal_root(jnp.exp(-log_scale), jnp.full_like(log_scale, np.sqrt(2.0)))
 
     def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point target"]:
         return jnp.split(outputs, 2, axis=1)[0]

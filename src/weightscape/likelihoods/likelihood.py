@@ -61,6 +61,16 @@ class Likelihood(eqx.Module):
     ) -> Shaped[Array, "point ..."]:
         """Targets y ~ p(y | outputs, φ)."""
 
+    @abc.abstractmethod
+    def information_root(
+        self, outputs: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point coordinate factor"]:
+        """F of each point, with F Fᵀ = E_y[s sᵀ]: the Fisher information of the outputs and of φ.
+
+        s is the gradient of log p(y | outputs, φ), whose coordinates are the outputs, then φ name by name. The
+        information is the likelihood's part of the generalised Gauss–Newton matrix, Jᵀ F Fᵀ J.
+        """
+
 
 class RegressionLikelihood(Likelihood):
     """A density over numbers; a target is a number or a vector of them."""
@@ -124,6 +134,12 @@ class ClassificationLikelihood(Likelihood):
         inside = labels[0] >= 0 and labels[-1] < self.num_classes
         asked = f"Classes must lie in 0..{self.num_classes - 1}"
         require(inside, asked, f"{labels[0]}..{labels[-1]}", "Recode the targets or change `num_classes`.")
+
+
+def diagonal_root(*parts: Float[Array, "point _"]) -> Float[Array, "point coordinate coordinate"]:
+    """F of coordinates that are independent: a diagonal with the given entries, in this order."""
+    entries = jnp.concatenate(parts, axis=1)
+    return entries[:, :, None] * jnp.eye(entries.shape[1], dtype=entries.dtype)[None]
 
 
 def require_target_shape(y: Shaped[Array, "point ..."]) -> None:

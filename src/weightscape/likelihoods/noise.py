@@ -3,7 +3,9 @@
 A scale is one number for all entries of a target, or one for each entry.
 """
 
-from jaxtyping import Array, ArrayLike
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
 
 from weightscape.core.checks import require_count, require_positive
 from weightscape.core.numbers import number
@@ -34,6 +36,17 @@ def scale_prior(scale: Array | Prior) -> dict[str, Prior]:
 def scale_shape(scale: Array | Prior, num_scales: int) -> dict[str, tuple[int, ...]]:
     """The shape of the scale, where it is inferred: one number, or one for each entry of a target."""
     return {NAME: () if num_scales == 1 else (num_scales,)} if isinstance(scale, Prior) else {}
+
+
+def scale_information_root(
+    scale: Array | Prior, own: Own, one: float | Array, outputs: Float[Array, "point output"]
+) -> Float[Array, "point scale"]:
+    """√I of an inferred scale σ at each point, where one entry of a target tells I = (one/σ)² about its own scale."""
+    if not isinstance(scale, Prior):
+        return jnp.zeros((len(outputs), 0), outputs.dtype)
+    value = jnp.atleast_1d(own[NAME])
+    entries = outputs.shape[1] if len(value) == 1 else 1  # how many entries share a scale
+    return jnp.broadcast_to((np.sqrt(entries) * one / value)[None, :], (len(outputs), len(value)))
 
 
 def current_scale(scale: Array | Prior, own: Own) -> Array:

@@ -17,6 +17,7 @@ from weightscape.likelihoods.likelihood import (
     Own,
     RegressionLikelihood,
     as_columns,
+    diagonal_root,
     num_columns,
     require_target_shape,
 )
@@ -58,6 +59,11 @@ class Poisson(RegressionLikelihood):
         self, key: PRNGKey, outputs: Float[Array, "point output"], own: Own = NO_OWN
     ) -> Float[Array, "point output"]:
         return jax.random.poisson(key, jnp.exp(outputs)).astype(outputs.dtype)
+
+    def information_root(
+        self, outputs: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point coordinate factor"]:
+        return diagonal_root(jnp.exp(outputs / 2))
 
     def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:
         return jnp.exp(outputs)

@@ -20,10 +20,18 @@ from weightscape.likelihoods.likelihood import (
     Own,
     RegressionLikelihood,
     as_columns,
+    diagonal_root,
     num_columns,
     require_target_shape,
 )
-from weightscape.likelihoods.noise import check_scale, current_scale, noise_scale, scale_prior, scale_shape
+from weightscape.likelihoods.noise import (
+    check_scale,
+    current_scale,
+    noise_scale,
+    scale_information_root,
+    scale_prior,
+    scale_shape,
+)
 from weightscape.priors import Prior
 from weightscape.priors.heavy import draw_student_t
 
@@ -71,6 +79,14 @@ class StudentT(RegressionLikelihood):
     ) -> Float[Array, "point output"]:
         noise = draw_student_t(key, self.degrees.astype(outputs.dtype), outputs.shape, outputs.dtype)
         return outputs + current_scale(self.scale, own) * noise
+
+    def information_root(
+        self, outputs: Float[Array, "point output"], own: Own = NO_OWN
+    ) -> Float[Array, "point coordinate factor"]:
+        ratio = (self.degrees + 1) / (self.degrees + 3)
+        of_outputs = jnp.broadcast_to(jnp.sqrt(ratio) / current_scale(self.scale, own), outputs.shape)
+        one = jnp.sqrt(2 * self.degrees / (self.degrees + 3))
+        return diagonal_root(of_outputs, scale_information_root(self.scale, own, one, outputs))
 
     def mean(self, outputs: Float[Array, "point output"], own: Own = NO_OWN) -> Float[Array, "point output"]:
         return outputs
