@@ -212,6 +212,15 @@ def test_blocks_may_leave_weights_fixed():
         kl_divergence(some, some)
 
 
+@pytest.mark.parametrize("k", [0.2, 0.5, 0.9])
+def test_tail_index_is_that_of_a_pareto_law(k):
+    """log w exponential with mean k: w has a Pareto tail of index k. The estimate uses the 3√n largest weights."""
+    num = 40_000
+    log_weights = k * np.random.default_rng(1).exponential(size=num)
+    error = (1 + k) / np.sqrt(3 * np.sqrt(num))
+    assert abs(importance_evidence(log_weights).pareto_k - k) < 5 * error < 0.4
+
+
 def test_weights_far_apart_are_not_trusted():
     log_weights = np.random.default_rng(0).normal(size=1000) * 10
     evidence = importance_evidence(log_weights)

@@ -6,6 +6,7 @@ from weightscape.draws.draws import Draws
 from weightscape.draws.header import Header, decode_header, encode_header
 from weightscape.draws.health import Health, HealthRow, examine_chains
 from weightscape.draws.lppd import RunningLppd, running_lppd
+from weightscape.draws.point import point
 from weightscape.draws.recorder import Examination, Place, Recorder
 from weightscape.draws.sampled import Sampled
 
@@ -27,5 +28,6 @@ __all__ = [
     "encode_header",
     "examine_chains",
     "function_outputs",
+    "point",
     "running_lppd",
 ]

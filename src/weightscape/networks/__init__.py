@@ -7,6 +7,17 @@ from weightscape.networks.count import parameter_count, widest_bytes
 from weightscape.networks.equinox_module import EquinoxNetwork, from_equinox
 from weightscape.networks.filter_response import FilterResponseNorm
 from weightscape.networks.flax_module import FlaxNetwork, from_flax
+from weightscape.networks.linear_call import Handler, LayerCall
+from weightscape.networks.linear_layer import (
+    LinearLayer,
+    bias_from_canonical,
+    canonical_bias,
+    canonical_bias_indices,
+    canonical_indices,
+    canonical_weight,
+    leaf_from_canonical,
+)
+from weightscape.networks.linear_layers import LinearLayers, find_linear_layers
 from weightscape.networks.lstm import GATES, LSTM
 from weightscape.networks.mlp import MLP
 from weightscape.networks.network import Function, Network
@@ -32,7 +43,11 @@ __all__ = [
     "Float32",
     "Function",
     "Half",
+    "Handler",
+    "LayerCall",
     "LayerNorm",
+    "LinearLayer",
+    "LinearLayers",
     "MaxPool",
     "Network",
     "Normalisation",
@@ -42,8 +57,15 @@ __all__ = [
     "RMSNorm",
     "ResNet",
     "activation",
+    "bias_from_canonical",
+    "canonical_bias",
+    "canonical_bias_indices",
+    "canonical_indices",
+    "canonical_weight",
+    "find_linear_layers",
     "from_equinox",
     "from_flax",
+    "leaf_from_canonical",
     "parameter_count",
     "widest_bytes",
 ]

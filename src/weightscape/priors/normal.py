@@ -45,6 +45,10 @@ class Normal(RealPrior):
     def sample(self, key: PRNGKey, params_like: Tree) -> Tree:
         return jax.tree.map(_times, tree.normal_like(key, params_like), _by_leaf(self.scale, params_like))
 
+    def scales(self, params_like: Tree) -> Tree:
+        """σ of each leaf."""
+        return _by_leaf(self.scale, params_like)
+
 
 @registered("priors.FanInNormal")
 class FanInNormal(RealPrior):
@@ -69,6 +73,10 @@ class FanInNormal(RealPrior):
 
     def sample(self, key: PRNGKey, params_like: Tree) -> Tree:
         return jax.tree.map(lambda leaf: leaf * self._scale_of(leaf), tree.normal_like(key, params_like))
+
+    def scales(self, params_like: Tree) -> Tree:
+        """The standard deviation of each leaf's entries."""
+        return jax.tree.map(self._scale_of, params_like)
 
     def _scale_of(self, leaf: Array) -> Array:
         if len(leaf.shape) < 2:

@@ -32,7 +32,7 @@ class Blocks(Covariance):
     """
 
     parts: tuple[Covariance, ...]
-    places: tuple[Int[Array, " part"], ...] = eqx.field(converter=_index_arrays)
+    places: tuple[Int[Array, " _"], ...] = eqx.field(converter=_index_arrays)
     num_weights: int = eqx.field(static=True)
 
     def __check_init__(self):

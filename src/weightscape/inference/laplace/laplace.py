@@ -1,0 +1,158 @@
+"""Laplace's approximation: a Gaussian whose precision is the curvature at a mode.
+
+    q = N(μ, (H + P)⁻¹),     log p(D) ≈ log p(D, μ) + (d/2) log 2π − ½ log |H + P|
+
+μ is a mode of the posterior over positions, H the curvature of the likelihood there and P the prior's precision. It is
+exact for linear-Gaussian models, and local: it knows one mode, and only its bottom.
+
+References: MacKay (1992); Daxberger et al. (2021), Laplace redux.
+"""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from weightscape.core import InputTypeError, PRNGKey, registered
+from weightscape.core.checks import require
+from weightscape.core.facts import Facts
+from weightscape.draws import Draws, point
+from weightscape.inference.approximation import Approximation
+from weightscape.inference.approximation_run import finished_approximation, keep_approximation
+from weightscape.inference.evidence import LogEvidence
+from weightscape.inference.gaussian import Blocks, Covariance, Gaussian
+from weightscape.inference.laplace.curvature import Curvature, as_curvature
+from weightscape.inference.laplace.information import BlockInformation, DenseInformation, Information, Precision
+from weightscape.inference.laplace.marginal import LaplaceEvidence, is_centred_normal, log_evidence
+from weightscape.inference.laplace.neighbourhood import Neighbourhood
+from weightscape.inference.laplace.prior_precision import prior_precision
+from weightscape.inference.laplace.structures import Structure, as_structure, default_structure
+from weightscape.inference.laplace.tuning import EvidenceTuning, tune
+from weightscape.inference.laplace.weights import Weights, as_weights
+from weightscape.inference.method import Circumstances, Init, Method, settings
+from weightscape.inference.point import MAP
+from weightscape.inference.start import require_gradient
+from weightscape.posterior import Position, Posterior
+
+
+@registered("inference.Laplace")
+class Laplace(Method):
+    """A Gaussian around a mode.
+
+    - `structure`: what is kept of the curvature: "full", "by_layer", "kronecker", "low_rank", "diagonal" or an object;
+      None takes all of it for up to 1,500 weights and Kronecker factors beyond.
+    - `curvature`: "gauss_newton", "fisher", "hessian" or an object.
+    - `weights`: "all", "last_layer", or a pattern of paths such as "layer1/*".
+    - `mode`: the method that finds μ. Draws that are passed as `init` are taken as they are, the one of highest
+      density: so a point that was found elsewhere can be brought.
+    - `tuning`: scales that the evidence chooses, after or during training.
+    """
+
+    structure: Structure | None = eqx.field(default=None, converter=as_structure)
+    curvature: Curvature = eqx.field(default="gauss_newton", converter=as_curvature)
+    weights: Weights = eqx.field(default="all", converter=as_weights)
+    mode: Method = MAP()
+    tuning: EvidenceTuning | None = None
+
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
+        require_gradient(posterior, "Laplace")
+        finished = finished_approximation(key, self, posterior, around)
+        if finished is not None:
+            return finished
+        began = time.monotonic()
+        bent = self._bend(posterior, self._mode(key, posterior, around.init, around, 0))
+        if self.tuning is not None:
+            bent = self._tuned(key, bent, self.tuning, around)
+        gaussian = self._gaussian(bent, time.monotonic() - began)
+        keep_approximation(key, self, gaussian, around, posterior)
+        return gaussian
+
+    def _mode(self, key: PRNGKey, posterior: Posterior, start: Init, around: Circumstances, i: int) -> Draws:
+        """Draws whose best one is μ: those that were brought, or what `mode` finds in round i."""
+        if i == 0 and isinstance(start, Draws):
+            return start
+        store = None if around.store is None else Path(around.store) / f"mode-{i}"
+        key, progress = jax.random.fold_in(key, i), around.progress
+        found = self.mode.run(key, posterior, init=start, store=store, progress=progress, resume=around.resume)
+        if not isinstance(found, Draws):
+            raise InputTypeError(f"`mode` of Laplace must give a point, got {type(found).__name__}. Use MAP().")
+        return found
+
+    def _tuned(self, key: PRNGKey, bent: "_Bent", tuning: EvidenceTuning, around: Circumstances) -> "_Bent":
+        """The mode under scales that the evidence chose; between rounds it is sought anew."""
+        factors: dict[str, float] = {}
+        for i in range(1, tuning.rounds + 1):
+            tuned = tune(LaplaceEvidence(bent.around, bent.information, self.curvature), tuning)
+            factors = {name: factors.get(name, 1.0) * factor for name, factor in tuned.factors.items()}
+            if i == tuning.rounds:
+                bent = bent.under(tuned.posterior, tuned.information)
+            else:
+                here = point(tuned.posterior, bent.around.layout.unflatten(bent.around.location))
+                bent = self._bend(tuned.posterior, self._mode(key, tuned.posterior, here, around, i))
+        return bent._replace(notes={**bent.notes, "tuned": factors})
+
+    def _bend(self, posterior: Posterior, found: Draws) -> "_Bent":
+        whole = Neighbourhood.of(posterior, best_position(found))
+        around = whole.restricted(self.weights.places(whole))
+        structure = self.structure or default_structure(self.curvature, around.num_free)
+        information, notes = structure.fit(self.curvature, around)
+        return _Bent(around, structure, information, {**notes, "structure": type(structure).__name__})
+
+    def _gaussian(self, bent: "_Bent", seconds: float) -> Gaussian:
+        around, prior = bent.around, prior_precision(bent.around, bent.structure)
+        covariance = _positive_covariance(bent, prior)
+        found = {"distance_to_mode": _newton_decrement(around, covariance), "seconds": seconds, "complete": True}
+        known, whole = {**settings(self), **bent.notes, **found}, covariance
+        if around.free is not None:
+            whole = Blocks((covariance,), (around.free,), around.layout.size)
+        estimate = None
+        if around.free is None or is_centred_normal(around, prior):
+            estimate = LogEvidence(float(log_evidence(around, bent.information, prior)), "Laplace")
+        mean = around.layout.unflatten(around.location)
+        return Gaussian.over(around.posterior, mean, whole, estimate=estimate, facts=Facts(**known))
+
+
+class _Bent(NamedTuple):
+    """A mode, and the information there in a structure."""
+
+    around: Neighbourhood
+    structure: Structure
+    information: Information
+    notes: dict[str, Any]
+
+    def under(self, posterior: Posterior, information: Information) -> "_Bent":
+        """The same mode under other scales."""
+        around = dataclasses.replace(self.around, posterior=posterior)
+        return self._replace(around=around, information=information)
+
+
+def best_position(found: Draws) -> Position:
+    """The position of highest density among draws."""
+    chain, draw = np.unravel_index(np.argmax(np.asarray(found.log_density)), found.log_density.shape)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[0, 0]), found[int(chain), int(draw)].positions())
+
+
+def _positive_covariance(bent: _Bent, prior: Precision) -> Covariance:
+    """(H + P)⁻¹, or an error that names the smallest eigenvalue where there is none."""
+    log_determinant, least = float(bent.information.log_determinant(prior)), float(jnp.min(prior))
+    if (
+        least <= 0
+        or not np.isfinite(log_determinant)
+        or isinstance(bent.information, (DenseInformation, BlockInformation))
+    ):
+        least = float(bent.information.least(prior))
+        asked = "The curvature of the posterior at the mode must be positive definite"
+        remedy = 'Train longer, use curvature "gauss_newton", or a prior that curves downwards (a normal one).'
+        require(least > 0, asked, f"a smallest eigenvalue of {least:.3g}", remedy)
+    return bent.information.covariance(prior)
+
+
+def _newton_decrement(around: Neighbourhood, covariance: Covariance) -> float:
+    """√(gᵀ Σ g): how far the mode of the quadratic model is, in standard deviations. Small at a mode."""
+    gradient = jax.grad(around.log_density)(around.centre())
+    return float(jnp.sqrt(jnp.sum(covariance.root_transpose(gradient) ** 2)))
