@@ -61,3 +61,10 @@ def test_facts_are_immutable_json_with_value_equality():
     assert facts.plus(b=2)["b"] == 2 and facts["b"] == 1
     with pytest.raises(TypeError):
         Facts(bad=object())
+
+
+def test_importing_the_library_starts_no_backend():
+    """A default that holds an array, made while a class is read, would: then `devices()` comes too late."""
+    program = "import weightscape; from jax._src import xla_bridge; assert not xla_bridge.backends_are_initialized()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

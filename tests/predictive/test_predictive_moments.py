@@ -98,3 +98,12 @@ def test_class_quantities_of_a_regression_raise(quantity, table_draws, points):
     predictive = ws.predict(table_draws([[[0.0]]], ws.likelihoods.Gaussian(scale=0.5)), points(1))
     with pytest.raises(ValueError, match=f"`{quantity}` must be asked of a classification, got a regression. Use"):
         getattr(predictive, quantity)
+
+
+def test_each_entry_of_a_target_keeps_its_own_inferred_noise(table_draws, points):
+    likelihood = ws.likelihoods.Gaussian(scale=ws.priors.Gamma(0.5, 1.0), num_scales=2)
+    own = {"scale": [[1.0, 0.1], [3.0, 0.1], [1.0, 0.1]]}
+    draws = table_draws([[[0.0, 1.0]], [[2.0, 1.0]], [[1.0, 1.0]]], likelihood, y=[[0.0, 0.0]], own=own)
+    predictive = ws.predict(draws, points(1))
+    np.testing.assert_allclose(predictive.aleatoric_std, [[np.sqrt(11 / 3), 0.1]], rtol=1e-6)
+    np.testing.assert_allclose(predictive.epistemic_std, [[np.sqrt(2 / 3), 0.0]], rtol=1e-6, atol=1e-6)

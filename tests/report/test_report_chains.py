@@ -31,7 +31,7 @@ def diagnostics(rhat, bulk, seconds=None) -> Diagnostics:
 def report_of(draws: ws.Draws, data: ws.Dataset):
     predictive = ws.predict(draws, data.test.x)
     found = {name: float(np.asarray(value)) for name, value in dict(scores(predictive, data.test.y)).items()}
-    return report_run(jax.random.key(0), Fitted(draws, data, predictive, found), {})
+    return report_run(jax.random.key(0), Fitted(draws, data, predictive, found, lambda x: ws.predict(draws, x)), {})
 
 
 def test_the_health_table_has_what_is_known_of_each_chain():

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import jax
 
 from weightscape.core.checks import InputError, require, require_known
+from weightscape.core.choices import HAS_NAMES
 from weightscape.core.tree import size
 from weightscape.data import Dataset
-from weightscape.inference import HMC, DeepEnsemble, Method, method_class
+from weightscape.inference import HMC, DeepEnsemble, DensityMethod, Method, method_class
 from weightscape.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, Likelihood
 from weightscape.networks import MLP
 from weightscape.posterior import Model, Posterior
@@ -95,6 +96,8 @@ def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> 
     chosen = (("--chains", options.chains, ("num_chains", "num_members")), ("--draws", options.draws, ("num_draws",)))
     for option, value, fields in chosen:
         field = next((name for name in fields if name in known), None)
+        if option == "--draws" and issubclass(kind, DensityMethod):
+            continue  # how many draws are taken from the density, once there is one
         if value is not None and field is None:
             raise InputError(f"`{option}` must suit the method, got {kind.__name__}, which has none. Leave it out.")
         if value is not None and field is not None:
@@ -104,10 +107,12 @@ def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> 
     return kind(**settings, **dict(_setting(text, kind, known) for text in options.settings))
 
 
-def _setting(text: str, kind: type[Method], known: set[str]) -> tuple[str, float | int | bool | None]:
-    """One `--set name=value`; a value is a number, true, false or null."""
+def _setting(text: str, kind: type[Method], known: set[str]) -> tuple[str, float | int | bool | str | None]:
+    """One `--set name=value`; a value is a number, true, false or null, or the name of a choice that has names."""
     name, _, value = text.partition("=")
     require_known(f"A setting of {kind.__name__}", name, known)
+    if next(field for field in dataclasses.fields(kind) if field.name == name).metadata.get(HAS_NAMES):
+        return name, value
     with contextlib.suppress(json.JSONDecodeError):
         parsed = json.loads(value)
         if parsed is None or isinstance(parsed, (int, float)):

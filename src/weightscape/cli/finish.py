@@ -8,12 +8,12 @@ import jax
 import numpy as np
 
 import weightscape
+from weightscape.cli.forecast import forecast
 from weightscape.cli.run_folder import RESULT, Run, read_dataset, read_draws
 from weightscape.core.files import write_json
 from weightscape.data import Dataset
 from weightscape.draws import Draws
 from weightscape.evaluate import scores
-from weightscape.predictive import predict
 from weightscape.report import Fitted, Table, report_run, score_table, write_report
 from weightscape.report.describe import describe_count
 from weightscape.report.numbers import counted
@@ -35,11 +35,12 @@ def finish_run(folder: Path, run: Run, out: Path) -> Finished:
     """Score the run in `folder`, and write its result and its report to `out`."""
     draws = read_draws(folder)
     dataset = read_dataset(folder, run, draws.scaling)
-    predictive = predict(draws, dataset.test.x)
-    fitted = Fitted(draws, dataset, predictive, plain_scores(scores(predictive, dataset.test.y)))
-    write_json(out / RESULT, _result(run, fitted))
+    predict_at, how = forecast(folder, draws)
+    predictive = predict_at(dataset.test.x)
+    fitted = Fitted(draws, dataset, predictive, plain_scores(scores(predictive, dataset.test.y)), predict_at)
+    write_json(out / RESULT, {**_result(run, fitted), "predictions": how})
     key = jax.random.fold_in(jax.random.key(run.seed), _PICTURE_KEY)
-    page = write_report(report_run(key, fitted, _settings(run, dataset)), out)
+    page = write_report(report_run(key, fitted, {**_settings(run, dataset), "predictions": how}), out)
     table = score_table(f"{dataset.name}: scores on the test rows", fitted.scores)
     return Finished(describe_count(draws), str(draws.health), table, page)
 
@@ -75,6 +76,7 @@ def _draws_result(draws: Draws) -> dict[str, Any]:
         "method": facts.get("method"),
         "settings": facts.get("settings"),
         "complete": facts.get("complete"),
+        "log_evidence": facts.get("log_evidence"),
         "seconds": facts.get("seconds"),
         "chains": draws.num_chains,
         "draws": draws.num_draws,

@@ -21,10 +21,15 @@ from weightscape.cli.source import Request, load_source
 from weightscape.core import Deadline, Progress
 from weightscape.core.checks import require_positive
 from weightscape.data import Dataset, TrainingRange
+from weightscape.inference import Approximation, as_draws
+from weightscape.inference.as_draws import NUM_DRAWS
 from weightscape.posterior import Model, Posterior
 from weightscape.report.describe import described
 
 _FEW_SECONDS = 20.0
+_DRAWS_KEY = 1_000_033
+"""Folded into the run's key for draws from a density, so that they share no randomness with the method."""
+
 _RESERVED_SHARE = 0.3
 """The part of `--minutes` that predictions and the report may take, up to `_FEW_SECONDS`."""
 
@@ -39,7 +44,7 @@ PriorScale = Annotated[float, typer.Option(help="Standard deviation of the norma
 Noise = Annotated[str | None, typer.Option(help="Noise in the target's units, or `inferred` (the default).")]
 Heteroscedastic = Annotated[bool, typer.Option("--heteroscedastic", help="Noise that depends on the inputs.")]
 Chains = Annotated[int | None, typer.Option(min=1, help="Chains, or members of an ensemble.")]
-NumDraws = Annotated[int | None, typer.Option("--draws", min=1, help="Draws of each chain.")]
+NumDraws = Annotated[int | None, typer.Option("--draws", min=1, help="Draws of each chain, or from a density.")]
 TestFraction = Annotated[float, typer.Option(help="Share of the rows set aside for testing.")]
 Minutes = Annotated[float | None, typer.Option(help="Stop after about so many minutes, report included.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a run that is in the folder.")]
@@ -97,13 +102,16 @@ def fit(  # noqa: PLR0913  the options of a command are its arguments
 
 
 class _Job(NamedTuple):
-    """What is to be done: the data, the posterior, the method, how it is conducted, and the run's record."""
+    """What is to be done: the data, the posterior, the method, how it is conducted, the run's record, and how many
+    draws to take where the method ends in a density.
+    """
 
     dataset: Dataset
     posterior: Posterior
     choice: Choice
     conduct: Conduct
     run: Run
+    num_draws: int | None
 
 
 def _prepare(
@@ -111,7 +119,8 @@ def _prepare(
 ) -> _Job:
     posterior = model.condition(dataset.train)
     choice = choose_method(posterior, options)
-    return _Job(dataset, posterior, choice, choose_conduct(conduct, choice.method), _run(dataset, *origin, choice))
+    run = _run(dataset, *origin, choice)
+    return _Job(dataset, posterior, choice, choose_conduct(conduct, choice.method), run, options.draws)
 
 
 def _sample(job: _Job, folder: Path, progress: Progress, *, resume: bool, continues: bool) -> None:
@@ -121,7 +130,9 @@ def _sample(job: _Job, folder: Path, progress: Progress, *, resume: bool, contin
         write_run(folder, job.run, job.dataset)
     key, conduct = jax.random.key(job.run.seed), job.conduct._asdict()
     with keeping(folder):
-        job.choice.method.run(key, job.posterior, store=folder, progress=progress, resume=resume, **conduct)
+        result = job.choice.method.run(key, job.posterior, store=folder, progress=progress, resume=resume, **conduct)
+        if isinstance(result, Approximation):
+            as_draws(jax.random.fold_in(key, _DRAWS_KEY), result, job.num_draws or NUM_DRAWS).save(folder)
     if continues:
         write_run(folder, job.run, job.dataset)
 

@@ -15,6 +15,7 @@ import weightscape
 from weightscape.cli.data import data
 from weightscape.cli.demo import demo
 from weightscape.cli.errors import Stopped, one_line
+from weightscape.cli.evidence import evidence
 from weightscape.cli.fit import fit
 from weightscape.cli.predict import predict
 from weightscape.cli.prior import prior
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (demo, fit, predict, report, data, prior):
+for _command in (demo, fit, predict, report, data, prior, evidence):
     app.command()(_command)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import typer
 
+from weightscape.cli.forecast import forecast
 from weightscape.cli.new_rows import NewRows, read_rows
 from weightscape.cli.options import Quiet, RunFolder
 from weightscape.cli.run_folder import Run, read_draws, read_run
@@ -14,7 +15,6 @@ from weightscape.cli.screen import Screen
 from weightscape.core.checks import require
 from weightscape.core.files import write_text
 from weightscape.predictive import Predictive
-from weightscape.predictive import predict as predict_draws
 from weightscape.report import Table
 from weightscape.report.numbers import counted, shown
 
@@ -39,7 +39,7 @@ def predict(run: RunFolder, rows: RowsFile, out: OutFile = None, quiet: Quiet = 
     record = read_run(run)
     draws = read_draws(run)
     new = read_rows(rows, record)
-    table = prediction_table(record, predict_draws(draws, new.x), new)
+    table = prediction_table(record, forecast(run, draws).at(new.x), new)
     write_text(file, table.to_csv(index=False))
     if not draws.facts.get("complete", True):
         screen.say(f"The run was stopped early: these predictions use the {counted(len(draws), 'draw')} it made.")

@@ -3,6 +3,7 @@
     run.json, run.safetensors      what was asked and how to read new rows; written before sampling
     data.safetensors               the rows, in original units; left out where they are large
     draws.json, draws-*            the draws, as they are made
+    approximation.json, …          the density that they came from, where the method has one
     result.json                    scores, times, health
     report.html, figures/          to look at
 
@@ -30,6 +31,14 @@ FORMAT = "weightscape.run"
 VERSION = 1
 
 _MOST_BYTES = 64 * 2**20
+_DRAWS = (
+    "draws.json",
+    "approximation.json",
+    "draws-*.safetensors",
+    "state-*.safetensors",
+    "header-*.safetensors",
+    "approximation-*.safetensors",
+)
 _MADE_BY_RUNS = (RESULT, "report.html", RUN, RUN_ARRAYS, DATA)
 _REMEDY = "Pass a folder that `weightscape fit` wrote."
 
@@ -74,9 +83,12 @@ def require_free(folder: Path, *, overwrite: bool, resume: bool = False) -> bool
 
 def clear(folder: Path) -> None:
     """Remove an earlier run, its draws first: what is left in between is never a mix of two runs."""
-    for pattern in ("draws.json", "draws-*.safetensors", "state-*.safetensors", "header-*.safetensors"):
+    for pattern in _DRAWS:
         for file in folder.glob(pattern):
             file.unlink()
+    for inner in folder.glob("mode-*"):
+        clear(inner)
+        inner.rmdir()
     for name in _MADE_BY_RUNS:
         (folder / name).unlink(missing_ok=True)
     if (folder / "figures").is_dir():

@@ -7,6 +7,9 @@ from weightscape.core.checks import require_known, require_type
 
 Chosen = TypeVar("Chosen")
 
+HAS_NAMES = "has_names"
+"""In the metadata of a field: its value may be given by a name, on the command line too."""
+
 
 def chosen(asked: str, value: Chosen | str, kind: type[Chosen], known: Mapping[str, Callable[[], Chosen]]) -> Chosen:
     """The object itself, or the one that `known` has under its name."""

@@ -7,15 +7,18 @@ from weightscape.evaluate.comparison import comparison_table
 from weightscape.evaluate.coverage import coverage, interval_width, pit
 from weightscape.evaluate.crps import crps, pointwise_crps
 from weightscape.evaluate.errors import accuracy, rmse
+from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
 from weightscape.evaluate.nll import nll
 from weightscape.evaluate.scores import Scores, scores
 
 __all__ = [
+    "EvidenceRow",
     "Reliability",
     "Scores",
     "accuracy",
     "agreement",
     "brier",
+    "compare_evidence",
     "comparison_table",
     "coverage",
     "crps",

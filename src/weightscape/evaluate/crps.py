@@ -21,8 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from weightscape.likelihoods import RegressionLikelihood
-from weightscape.predictive import Components, Predictive, component_moments
+from weightscape.predictive import Components, Predictive, RegressionDensity, component_moments
 
 _REACH = 10.0
 _SIDE_PANELS = 8
@@ -46,7 +45,7 @@ def pointwise_crps(predictive: Predictive, y: ArrayLike | list) -> Float[Array, 
 
 
 def _integrate(
-    likelihood: RegressionLikelihood, components: Components, y: Float[Array, "point target"]
+    likelihood: RegressionDensity, components: Components, y: Float[Array, "point target"]
 ) -> Float[Array, "point target"]:
     """∫ (F − 1{z ≥ y})² dz over the refined panels."""
     edges, heights = _panels(likelihood, components, y)
@@ -63,7 +62,7 @@ def _integrate(
 
 
 def _panels(
-    likelihood: RegressionLikelihood, components: Components, y: Float[Array, "point target"]
+    likelihood: RegressionDensity, components: Components, y: Float[Array, "point target"]
 ) -> tuple[Float[Array, "edge point target"], Float[Array, "edge point target"]]:
     """Sorted edges, and F at each of them.
 
@@ -84,7 +83,7 @@ def _panels(
 
 
 def _first_edges(
-    likelihood: RegressionLikelihood, components: Components, y: Float[Array, "point target"]
+    likelihood: RegressionDensity, components: Components, y: Float[Array, "point target"]
 ) -> Float[Array, "edge point target"]:
     """Evenly spaced edges from the lowest component to y, and from y to the highest."""
     means, variances = component_moments(likelihood, components)

@@ -1,6 +1,6 @@
 """Inference methods: each approximates a posterior."""
 
-from weightscape.inference.approximation import Approximation
+from weightscape.inference.approximation import LINEARISED, Approximation
 from weightscape.inference.approximation_files import load_approximation
 from weightscape.inference.as_draws import as_draws
 from weightscape.inference.evidence import Evidence, LogEvidence, importance_evidence
@@ -14,6 +14,7 @@ from weightscape.inference.gaussian import (
     LowRank,
     kl_divergence,
 )
+from weightscape.inference.laplace import EvidenceTuning, Laplace, LaplaceEvidence, LowRankStructure
 from weightscape.inference.mcmc import (
     HMC,
     MALA,
@@ -28,9 +29,10 @@ from weightscape.inference.mcmc import (
     UnitMass,
     ladder_evidence,
 )
-from weightscape.inference.method import Method
+from weightscape.inference.method import DensityMethod, Method
 from weightscape.inference.methods import METHODS, method_class
-from weightscape.inference.point import MAP, DeepEnsemble
+from weightscape.inference.neural_linear import NeuralLinear
+from weightscape.inference.point import MAP, SWAG, DeepEnsemble, MixtureOfGaussians
 from weightscape.inference.restarts import Afresh, Nearby
 from weightscape.inference.sgmcmc import (
     SGHMC,
@@ -47,9 +49,23 @@ from weightscape.inference.sgmcmc import (
     WarmRestarts,
 )
 from weightscape.inference.starts import FromNetwork, FromPrior
+from weightscape.inference.variational import (
+    ClosedForm,
+    Flipout,
+    FlowApproximation,
+    LayerwiseVI,
+    LocalReparameterised,
+    MeanField,
+    MeanFieldVI,
+    MonteCarlo,
+    NormalizingFlowVI,
+    Reparameterised,
+    families,
+)
 
 __all__ = [
     "HMC",
+    "LINEARISED",
     "MALA",
     "MAP",
     "MCLMC",
@@ -58,18 +74,24 @@ __all__ = [
     "SGHMC",
     "SGLD",
     "SGNHT",
+    "SWAG",
     "ULA",
     "Afresh",
     "Approximation",
     "Blocks",
+    "ClosedForm",
     "Constant",
     "Covariance",
     "Cyclical",
     "DeepEnsemble",
+    "DensityMethod",
     "Diagonal",
     "DiagonalMass",
     "Evidence",
+    "EvidenceTuning",
     "Flip",
+    "Flipout",
+    "FlowApproximation",
     "FromNetwork",
     "FromPrior",
     "Full",
@@ -78,19 +100,32 @@ __all__ = [
     "Identity",
     "KnownNoise",
     "Kronecker",
+    "Laplace",
+    "LaplaceEvidence",
+    "LayerwiseVI",
+    "LocalReparameterised",
     "LogEvidence",
     "LowRank",
     "LowRankMass",
+    "LowRankStructure",
+    "MeanField",
+    "MeanFieldVI",
     "Method",
     "MetropolisHastings",
+    "MixtureOfGaussians",
+    "MonteCarlo",
     "Nearby",
+    "NeuralLinear",
+    "NormalizingFlowVI",
     "ParallelTempering",
     "PolynomialDecay",
     "RMSprop",
     "RandomWalk",
+    "Reparameterised",
     "UnitMass",
     "WarmRestarts",
     "as_draws",
+    "families",
     "importance_evidence",
     "kl_divergence",
     "ladder_evidence",

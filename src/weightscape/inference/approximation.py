@@ -21,11 +21,14 @@ from weightscape.core import PRNGKey, Scalar, tree
 from weightscape.core.checks import InputError, require_count
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
-from weightscape.draws import Draws, Header, Sampled
+from weightscape.draws import Draws, Header, Health, Sampled
 from weightscape.inference.approximation_files import write_approximation
 from weightscape.inference.evidence import Evidence, LogEvidence, importance_evidence
 from weightscape.networks import widest_bytes
 from weightscape.posterior import Position, Posterior
+
+LINEARISED = "linearised"
+"""Among the facts: whether the density is that of the network linearised around its mean, which then predicts best."""
 
 _BATCH_BYTES = 256 * 2**20
 
@@ -80,8 +83,10 @@ class Approximation(eqx.Module):
             kept = min(batch_size, num_draws - start)
             parts.append(jax.tree.map(lambda leaf, kept=kept: np.asarray(leaf)[None, :kept], part))
         joined = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
+        own = {} if self.estimate is None else {"log_evidence": dataclasses.asdict(self.estimate)}
+        proposal, facts = joined.log_proposal, self.facts.plus(**own)
         return Draws(
-            joined.params, joined.log_density, *self.header, {}, log_proposal=joined.log_proposal, facts=self.facts
+            joined.params, joined.log_density, *self.header, {}, log_proposal=proposal, health=Health(1), facts=facts
         )
 
     def evidence(self, key: PRNGKey, num_draws: int) -> Evidence:

@@ -6,6 +6,7 @@
 As with draws the data are not stored: pass the posterior when loading, and draws know their log p(D, θ) again.
 """
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -83,6 +84,8 @@ def load_approximation(
             network = posterior.model.network
         header = decode_header(Encoded(manifest["header"], within("header")), network)
         parts = decode(manifest["parts"], within("parts"))
+        if posterior is not None:  # the stored scales, which may have been tuned
+            posterior = dataclasses.replace(posterior, model=header.model)
         made = KINDS[manifest["kind"]][2]({**parts, "facts": Facts(**manifest["facts"])}, header, posterior)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(

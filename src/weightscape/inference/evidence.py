@@ -37,12 +37,17 @@ class LogEvidence:
 _SIGNS = {"exact": "=", "lower bound": "≥"}
 
 
+_FEWEST_DRAWS = 50
+"""Where fewer draws count, the tail that matters has not been seen and its index says nothing."""
+
+
 class Evidence(NamedTuple):
     """log p(D) from importance weights.
 
     - `value`, `standard_error`: in nats; the error is that of the logarithm, to first order.
     - `effective_sample_size`: (Σw)² / Σw², a count.  `efficiency`: its share of the draws.
-    - `pareto_k`: the tail index of the weights. Above 0.7 the estimate and its error cannot be trusted.
+    - `pareto_k`: the tail index of the weights. Above 0.7 the estimate and its error cannot be trusted, nor where
+      fewer than 50 draws count: `is_trusted`.
     """
 
     value: float
@@ -51,8 +56,13 @@ class Evidence(NamedTuple):
     efficiency: float
     pareto_k: float
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the weights have a tail that averages out, and enough draws count."""
+        return self.pareto_k < 0.7 and self.effective_sample_size >= _FEWEST_DRAWS
+
     def __str__(self) -> str:
-        trust = "" if self.pareto_k < 0.7 else ", not to be trusted"
+        trust = "" if self.is_trusted else ", not to be trusted"
         shares = f"efficiency {self.efficiency:.1%}, Pareto k {self.pareto_k:.2f}{trust}"
         return f"log p(D) = {self.value:.3f} ± {self.standard_error:.2g} nats ({shares})"
 

@@ -77,6 +77,14 @@ class Method(eqx.Module):
         """What `run` does once its arguments are in order."""
 
 
+class DensityMethod(Method):
+    """A method that ends in a density, from which any number of draws can be taken."""
+
+    @abc.abstractmethod
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
+        """What `run` does once its arguments are in order."""
+
+
 def settings(method: Method) -> dict[str, Any]:
     """The method's name and settings as plain JSON, for the record of a run."""
     return {"method": type(method).__name__, "settings": encode(method).tree}
@@ -84,11 +92,11 @@ def settings(method: Method) -> dict[str, Any]:
 
 def open_recorder(key: PRNGKey, method: Method, posterior: Posterior, around: Circumstances) -> Recorder:
     """A recorder that knows which run it records, so that a later one can continue it."""
-    identity = {} if around.store is None else _identity(key, method, posterior)
+    identity = {} if around.store is None else run_identity(key, method, posterior)
     return Recorder(posterior, around.store, identity, resume=around.resume)
 
 
-def _identity(key: PRNGKey, method: Method, posterior: Posterior) -> dict[str, Any]:
+def run_identity(key: PRNGKey, method: Method, posterior: Posterior) -> dict[str, Any]:
     """What must be the same for a run to be continued; more draws than before may be asked for."""
     asked = settings(method)
     asked["settings"]["fields"].pop("num_draws", None)

@@ -16,14 +16,15 @@ from jaxtyping import Array, Float
 from weightscape.core.checks import require
 from weightscape.core.types import Tree
 from weightscape.draws import Draws
-from weightscape.likelihoods import Own, RegressionLikelihood
+from weightscape.likelihoods import Own
+from weightscape.predictive.marginal import RegressionDensity
 
 
 class Components(eqx.Module):
     """All components at some points.
 
     - `outputs`: the network's outputs of each draw.
-    - `own`: φ, the likelihood's own parameters, each of shape (draw,).
+    - `own`: φ, the likelihood's own parameters, with the draw first.
     - `weights`: w, summing to one; padding has weight zero.
     """
 
@@ -41,7 +42,7 @@ class Components(eqx.Module):
         return jnp.sum(jnp.sum(blocks, axis=0), axis=0)
 
     def cumulative(
-        self, likelihood: RegressionLikelihood, z: Float[Array, "point target"]
+        self, likelihood: RegressionDensity, z: Float[Array, "point target"]
     ) -> Float[Array, "point target"]:
         """F(z) = Σ_i w_i P(Y ≤ z | f(x; θ_i), φ_i), entry by entry."""
         each = jax.vmap(lambda outputs, own: likelihood.cumulative(outputs, z, own))(self.outputs, self.own)
@@ -64,7 +65,8 @@ def flat_own(draws: Draws, padded_draws: int) -> Tree:
     """The likelihood's own parameters on one draw axis, the last one repeated up to `padded_draws`."""
 
     def flatten(leaf: Array | np.ndarray) -> Array:
-        flat = np.asarray(leaf).reshape(-1)
-        return jnp.asarray(np.pad(flat, (0, padded_draws - len(flat)), mode="edge"))
+        flat = np.asarray(leaf).reshape(-1, *np.shape(leaf)[2:])  # a scale for each entry of a target stays apart
+        missing = [(0, padded_draws - len(flat)), *((0, 0) for _ in flat.shape[1:])]
+        return jnp.asarray(np.pad(flat, missing, mode="edge"))
 
     return {name: flatten(leaf) for name, leaf in draws.params.likelihood.items()}

@@ -9,13 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Shaped
 
-from weightscape.likelihoods import Likelihood
 from weightscape.predictive.components import Components
+from weightscape.predictive.marginal import Density
 
 
-def log_density(
-    likelihood: Likelihood, components: Components, y: Shaped[Array, "point ..."]
-) -> Float[Array, " point"]:
+def log_density(likelihood: Density, components: Components, y: Shaped[Array, "point ..."]) -> Float[Array, " point"]:
     """log p(y | x, D) at each point, in the units the likelihood sees."""
     each = jax.vmap(lambda outputs, own: likelihood.log_density(outputs, y, own))(components.outputs, components.own)
     return jax.scipy.special.logsumexp(each + jnp.log(components.weights)[:, None], axis=0)

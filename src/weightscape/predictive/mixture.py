@@ -13,8 +13,9 @@ import numpy as np
 from jaxtyping import Array, Float, Shaped
 
 from weightscape.core.types import Tree
-from weightscape.likelihoods import Likelihood, Own
+from weightscape.likelihoods import Own
 from weightscape.predictive.components import Components
+from weightscape.predictive.marginal import Density
 from weightscape.predictive.outputs import Outputs, pad_rows
 
 
@@ -26,7 +27,7 @@ class Mixture(eqx.Module):
     - `own`, `weights`: φ_i and w_i, padded like the outputs.
     """
 
-    likelihood: Likelihood
+    likelihood: Density
     outputs: Outputs
     own: Own
     weights: Float[Array, " draw"]
@@ -58,5 +59,5 @@ class Mixture(eqx.Module):
 
 
 @eqx.filter_jit
-def _call(function: Callable[..., Tree], likelihood: Likelihood, components: Components, rows: list[Array]) -> Tree:
+def _call(function: Callable[..., Tree], likelihood: Density, components: Components, rows: list[Array]) -> Tree:
     return function(likelihood, components, *rows)

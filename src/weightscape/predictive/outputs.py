@@ -3,7 +3,7 @@
     outputs[i, n] = f(x_n; θ_i)
 
 `Recomputed` runs the network anew each time it is asked and streams the weights, so that neither the outputs nor
-memory-mapped draws are ever whole in memory. `Held` keeps what `Recomputed` yields. Both yield the same numbers.
+memory-mapped draws are ever whole in memory. `Held` keeps what another yields. Both yield the same numbers.
 """
 
 import abc
@@ -65,7 +65,7 @@ class Recomputed(Outputs):
         for points in self.plan.chunks:
             x = jnp.asarray(pad_rows(self.x[points], self.plan.chunk_size))
             outputs = jnp.concatenate([_forward(self.network, batch, x) for batch in self._batches()])
-            _check_outputs(outputs, points)
+            check_outputs(outputs, points, "Leave these draws out, or look at `draws.health`.")
             yield Chunk(points, outputs)
 
     def _batches(self) -> Iterator[Tree]:
@@ -78,7 +78,7 @@ class Recomputed(Outputs):
             yield jax.tree.map(lambda leaf, where=(chains, kept): jnp.asarray(leaf[where]), self.params)
 
 
-def hold(outputs: Recomputed) -> Held:
+def hold(outputs: Outputs) -> Held:
     """The same outputs, computed once and kept."""
     return Held(outputs.plan, tuple(chunk.outputs for chunk in outputs.chunks()))
 
@@ -89,15 +89,16 @@ def pad_rows(rows: np.ndarray, num_rows: int) -> np.ndarray:
     return rows if missing == 0 else np.concatenate([rows, np.repeat(rows[-1:], missing, axis=0)])
 
 
+def check_outputs(outputs: Float[Array, "draw point output"], points: slice, remedy: str) -> None:
+    """Raise where outputs are not finite, and say at which points and in how many draws."""
+    broken = int(_count_broken(outputs))
+    asked = f"Outputs of the draws must be finite at points {points.start} to {points.stop - 1}"
+    require(broken == 0, asked, f"{broken} draws that are not", remedy)
+
+
 @eqx.filter_jit
 def _forward(network: Network, params: Tree, x: Float[Array, "point ..."]) -> Float[Array, "draw point output"]:
     return jax.vmap(network.apply, (0, None))(params, x)
-
-
-def _check_outputs(outputs: Float[Array, "draw point output"], points: slice) -> None:
-    broken = int(_count_broken(outputs))
-    asked = f"Outputs of the draws must be finite at points {points.start} to {points.stop - 1}"
-    require(broken == 0, asked, f"{broken} draws that are not", "Leave these draws out, or look at `draws.health`.")
 
 
 @jax.jit

@@ -16,6 +16,7 @@ from weightscape.core import tree
 from weightscape.core.types import Tree
 from weightscape.networks import Network, widest_bytes
 
+DEFAULT_MEMORY = 512 * 2**20
 _PARTS = 8
 _SHARE = 4
 
@@ -59,6 +60,27 @@ def make_plan(
     batch_size = min(batch_size, _power_below(share // max(tree.num_bytes(one_draw), chunk_size * widest)))
     padded_points = math.ceil(len(x) / chunk_size) * chunk_size
     return Plan(len(x), num_draws, chunk_size, batch_size, padded_draws * padded_points * output_bytes <= memory)
+
+
+def make_jacobian_plan(
+    network: Network, params: Tree, x: Float[np.ndarray, "point ..."], *, row_bytes: int, memory: int
+) -> Plan:
+    """Sizes under which the Jacobians of a chunk, and the network's work on them, each take a quarter of `memory`.
+
+    - `params`: the network's parameters, or their shapes.
+    - `row_bytes`: the gradient of one output at one point.
+    - `memory`: bytes. One point is always worked on, even where it takes more.
+    """
+    point = jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
+    num_outputs = tree.size(jax.eval_shape(network.apply, params, point))
+    each = num_outputs * max(row_bytes, widest_bytes(network, params, point))
+    chunk_size = min(_eighth(len(x)), _power_below(memory // _SHARE // each))
+    return Plan(len(x), 1, chunk_size, 1, fits=True)
+
+
+def make_held_plan(num_points: int) -> Plan:
+    """Sizes for one component whose numbers are at hand."""
+    return Plan(num_points, 1, _eighth(num_points), 1, fits=True)
 
 
 def _eighth(number: int) -> int:

@@ -28,12 +28,13 @@ from weightscape.predictive.units import Units
 
 
 class Predictive(eqx.Module):
-    """p(y | x, D) at each point; made by `predict(draws, x)`.
+    """p(y | x, D) at each point; made by `predict(draws, x)` or `predict_linearised(approximation, x)`.
 
     Results have shape (point,) where targets are numbers or labels and (point, target) where they are vectors;
     quantiles, intervals and `cumulative` of a vector target are those of each entry alone.
 
-    - `mixture`: one component for each draw, in the units the network sees.
+    - `mixture`: one component for each draw, in the units the network sees; a single one where the function is
+      integrated out.
     - `units`: the way back to original units.
     """
 
@@ -123,13 +124,13 @@ class Predictive(eqx.Module):
     def expected_entropy(self) -> Float[Array, " point"]:
         """The entropy of single draws, averaged: the aleatoric part, which more data would not remove."""
         self.require_task("classification", "expected_entropy", "Use `aleatoric_std`.")
-        return self._classes.expected_entropy
+        return self._known_expected_entropy("expected_entropy")
 
     @property
     def mutual_information(self) -> Float[Array, " point"]:
         """entropy − expected_entropy, the epistemic part: how much the draws disagree. Rounding stops at zero."""
         self.require_task("classification", "mutual_information", "Use `epistemic_std`.")
-        return jnp.maximum(self.entropy - self.expected_entropy, 0)
+        return jnp.maximum(self.entropy - self._known_expected_entropy("mutual_information"), 0)
 
     def log_density(self, y: ArrayLike | list) -> Float[Array, " point"]:
         """log p(y | x, D) of targets in original units; of a label, its log probability."""
@@ -137,7 +138,10 @@ class Predictive(eqx.Module):
         return self.units.log_densities(self.mixture.summarise(log_density, targets))
 
     def sample(self, key: PRNGKey, num_samples: int) -> Shaped[Array, "sample point ..."]:
-        """New observations y; within a sample one draw of the weights serves all points."""
+        """New observations y; within a sample one draw of the weights serves all points.
+
+        Where the function is integrated out there are no draws, and the points are independent.
+        """
         require_key(key, "sample")
         require_count("`num_samples` of sample", num_samples)
         key_draws, key_noise = jax.random.split(key)
@@ -155,6 +159,14 @@ class Predictive(eqx.Module):
         """Raise unless these are predictions of that task."""
         if self.task != task:
             raise InputError(f"`{quantity}` must be asked of a {task}, got a {self.task}. {remedy}")
+
+    def _known_expected_entropy(self, quantity: str) -> Float[Array, " point"]:
+        if self._classes.expected_entropy is None:
+            raise InputError(
+                f"`{quantity}` must be asked of draws or of a link that splits the entropy, got Probit. "
+                "Use `LaplaceBridge()` or `FunctionSamples(key)`."
+            )
+        return self._classes.expected_entropy
 
     @functools.cached_property
     def _moments(self) -> Moments:

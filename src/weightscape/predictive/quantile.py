@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from weightscape.likelihoods import RegressionLikelihood
 from weightscape.predictive.components import Components
+from weightscape.predictive.marginal import RegressionDensity
 from weightscape.predictive.regression import component_moments
 
 _EXTRA_HALVINGS = 8
@@ -28,20 +28,20 @@ class Quantiles(eqx.Module):
 
     levels: Float[Array, " level"]
 
-    def __call__(self, likelihood: RegressionLikelihood, components: Components) -> Float[Array, "point level target"]:
+    def __call__(self, likelihood: RegressionDensity, components: Components) -> Float[Array, "point level target"]:
         solved = jax.lax.map(lambda level: _solve(likelihood, components, level), self.levels)
         return jnp.swapaxes(solved, 0, 1)
 
 
 def cumulative(
-    likelihood: RegressionLikelihood, components: Components, y: Float[Array, "point target"]
+    likelihood: RegressionDensity, components: Components, y: Float[Array, "point target"]
 ) -> Float[Array, "point target"]:
     """F(y) at each point, entry by entry."""
     return components.cumulative(likelihood, y)
 
 
 def _solve(
-    likelihood: RegressionLikelihood, components: Components, level: Float[Array, ""]
+    likelihood: RegressionDensity, components: Components, level: Float[Array, ""]
 ) -> Float[Array, "point target"]:
     def halve(_, bracket):
         lower, upper = bracket
@@ -56,7 +56,7 @@ def _solve(
 
 
 def _bracket(
-    likelihood: RegressionLikelihood, components: Components, level: Float[Array, ""]
+    likelihood: RegressionDensity, components: Components, level: Float[Array, ""]
 ) -> tuple[Float[Array, "point target"], Float[Array, "point target"]]:
     means, variances = component_moments(likelihood, components)
     stds, counts = jnp.sqrt(variances), (components.weights > 0)[:, None, None]

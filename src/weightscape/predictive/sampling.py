@@ -11,8 +11,8 @@ import jax
 from jaxtyping import Array, Int, Key, Shaped
 
 from weightscape.core.types import PRNGKey
-from weightscape.likelihoods import Likelihood
 from weightscape.predictive.components import Components
+from weightscape.predictive.marginal import Density
 
 
 class Sampling(eqx.Module):
@@ -26,7 +26,7 @@ class Sampling(eqx.Module):
     chosen: Int[Array, " sample"]
 
     def __call__(
-        self, likelihood: Likelihood, components: Components, points: Int[Array, " point"]
+        self, likelihood: Density, components: Components, points: Int[Array, " point"]
     ) -> Shaped[Array, "point sample ..."]:
         def one(key: PRNGKey, i: Array, point: Array, n: Array) -> Array:
             own = {name: values[i] for name, values in components.own.items()}

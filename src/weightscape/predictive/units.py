@@ -12,7 +12,8 @@ from jaxtyping import Array, ArrayLike, Float, Shaped
 
 from weightscape.core.checks import require, require_finite, require_type, shape_of
 from weightscape.data import Scaling
-from weightscape.likelihoods import Likelihood, as_columns
+from weightscape.likelihoods import as_columns
+from weightscape.predictive.marginal import Density
 
 
 class Units(eqx.Module):
@@ -25,7 +26,7 @@ class Units(eqx.Module):
     scaling: Scaling | None
     example_y: Shaped[Array, "example ..."]
 
-    def check(self, y: ArrayLike | list, likelihood: Likelihood, num_points: int) -> Shaped[Array, "point ..."]:
+    def check(self, y: ArrayLike | list, likelihood: Density, num_points: int) -> Shaped[Array, "point ..."]:
         """`y` as an array with one target for each point; labels must lie in the likelihood's range."""
         values = np.asarray(y)
         remedy = "Pass numbers; labels as the whole numbers 0, 1, …"

@@ -60,7 +60,7 @@ class ByPath(Prior):
         return self._gather(params_like, drawn)
 
     def coordinates(self, params: Tree, latent: Tree | None = None) -> Coordinates:
-        latents = {} if latent is None else latent
+        latents = latent or {}  # none, or the empty tree of a prior without latent scales
         absent = None if latent is None else NOTHING
         made = [part.coordinates(leaves, latents.get(pattern, absent)) for pattern, part, leaves in self._split(params)]
         return self._gather(params, made)

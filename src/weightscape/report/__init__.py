@@ -6,6 +6,7 @@ from weightscape.report.chains import convergence_table, health_table
 from weightscape.report.class_map import plane, plot_class_map
 from weightscape.report.convergence import plot_convergence, plot_lppd
 from weightscape.report.doubt import plot_doubt
+from weightscape.report.evidences import Candidate, evidence_table, plot_evidence
 from weightscape.report.page import render_page
 from weightscape.report.parity import plot_parity
 from weightscape.report.prior_gallery import Gallery, draw_gallery
@@ -18,6 +19,7 @@ from weightscape.report.write import write_report
 
 __all__ = [
     "Bands",
+    "Candidate",
     "Fitted",
     "Gallery",
     "Picture",
@@ -27,6 +29,7 @@ __all__ = [
     "bands",
     "convergence_table",
     "draw_gallery",
+    "evidence_table",
     "health_table",
     "plane",
     "plot_bands",
@@ -34,6 +37,7 @@ __all__ = [
     "plot_convergence",
     "plot_coverage",
     "plot_doubt",
+    "plot_evidence",
     "plot_lppd",
     "plot_parity",
     "plot_relevance",

@@ -1,7 +1,7 @@
 """The report of one run: its scores, its settings, and the pictures that suit its task and inputs."""
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from weightscape.core import PRNGKey
 from weightscape.data import Dataset
 from weightscape.draws import Draws
 from weightscape.evaluate import pit, reliability
-from weightscape.predictive import Predictive, predict
+from weightscape.predictive import Predictive
 from weightscape.report.bands import Scatter, bands, plot_bands
 from weightscape.report.calibration import plot_coverage, plot_reliability
 from weightscape.report.chain_checks import chain_pictures, chain_tables, check_chains
@@ -29,12 +29,13 @@ _NUM_BINS = 10
 
 
 class Fitted(NamedTuple):
-    """A run that is done: draws, the data, predictions for the test part, and their scores."""
+    """A run that is done: draws, the data, predictions for the test part, their scores, and predictions elsewhere."""
 
     draws: Draws
     dataset: Dataset
     predictive: Predictive
     scores: Mapping[str, float]
+    predict_at: Callable[[Any], Predictive]
 
 
 def report_run(key: PRNGKey, fitted: Fitted, settings: Mapping[str, str]) -> Report:
@@ -90,7 +91,7 @@ def _regression(fitted: Fitted) -> Iterator[Picture]:
 def _bands(fitted: Fitted) -> Picture:
     dataset = fitted.dataset
     x = line(np.asarray(dataset.train.x))
-    panels = {"": bands(x, predict(fitted.draws, x))}
+    panels = {"": bands(x, fitted.predict_at(x))}
     data = Scatter(np.asarray(dataset.train.x)[:, 0], np.asarray(dataset.train.y))
     figure = plot_bands(panels, data, x_label=dataset.inputs[0] if dataset.inputs else "x", y_label=dataset.target)
     caption = (
@@ -119,7 +120,7 @@ def _class_map(fitted: Fitted) -> Picture:
     dataset = fitted.dataset
     x, y = np.asarray(dataset.train.x), np.asarray(dataset.train.y)
     grid = plane(x)
-    predictive = predict(fitted.draws, grid.points)
+    predictive = fitted.predict_at(grid.points)
     figure = plot_class_map(
         grid,
         np.asarray(predictive.probabilities),

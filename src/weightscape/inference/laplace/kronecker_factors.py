@@ -29,8 +29,13 @@ class KroneckerBlock(NamedTuple):
     places: Int[np.ndarray, " part"]
 
 
-def kronecker_blocks(curvature: RowCurvature, around: Neighbourhood) -> tuple[list[KroneckerBlock], dict[str, str]]:
-    """The blocks of all linear layers that move, and why other leaves of the network have none."""
+def kronecker_blocks(
+    curvature: RowCurvature, around: Neighbourhood, *, joint_bias: bool = True
+) -> tuple[list[KroneckerBlock], dict[str, str]]:
+    """The blocks of all linear layers that move, and why other leaves of the network have none.
+
+    - `joint_bias`: whether the bias is a row of its layer's matrix, or a block of its own.
+    """
     tapped, left_out = tapped_layers(around)
     if not tapped.chosen:
         return [], left_out
@@ -39,8 +44,13 @@ def kronecker_blocks(curvature: RowCurvature, around: Neighbourhood) -> tuple[li
     for layer in tapped.chosen:
         inputs, outputs = factors[layer.weight]
         scale = around.posterior.likelihood_power / (around.posterior.num_points * layer.num_positions)
-        information = KroneckerInformation(inputs, scale.astype(outputs.dtype) * outputs, layer.weight)
-        blocks.append(KroneckerBlock(layer.weight, information, matrix_places(around, layer).ravel()))
+        outputs, places = scale.astype(outputs.dtype) * outputs, matrix_places(around, layer)
+        rows = [(layer.weight, slice(None))]
+        if layer.bias is not None and not joint_bias:
+            rows = [(layer.weight, slice(0, -1)), (layer.bias, slice(-1, None))]
+        for name, part in rows:
+            information = KroneckerInformation(inputs[part, part], outputs, name)
+            blocks.append(KroneckerBlock(name, information, places[part].ravel()))
     return blocks, left_out
 
 

@@ -20,13 +20,14 @@ import numpy as np
 
 from weightscape.core import InputTypeError, PRNGKey, registered
 from weightscape.core.checks import require
+from weightscape.core.choices import HAS_NAMES
 from weightscape.core.facts import Facts
 from weightscape.draws import Draws, point
-from weightscape.inference.approximation import Approximation
+from weightscape.inference.approximation import LINEARISED, Approximation
 from weightscape.inference.approximation_run import finished_approximation, keep_approximation
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Blocks, Covariance, Gaussian
-from weightscape.inference.laplace.curvature import Curvature, as_curvature
+from weightscape.inference.laplace.curvature import Curvature, RowCurvature, as_curvature
 from weightscape.inference.laplace.information import BlockInformation, DenseInformation, Information, Precision
 from weightscape.inference.laplace.marginal import LaplaceEvidence, is_centred_normal, log_evidence
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
@@ -34,14 +35,14 @@ from weightscape.inference.laplace.prior_precision import prior_precision
 from weightscape.inference.laplace.structures import Structure, as_structure, default_structure
 from weightscape.inference.laplace.tuning import EvidenceTuning, tune
 from weightscape.inference.laplace.weights import Weights, as_weights
-from weightscape.inference.method import Circumstances, Init, Method, settings
+from weightscape.inference.method import Circumstances, DensityMethod, Init, Method, settings
 from weightscape.inference.point import MAP
 from weightscape.inference.start import require_gradient
 from weightscape.posterior import Position, Posterior
 
 
 @registered("inference.Laplace")
-class Laplace(Method):
+class Laplace(DensityMethod):
     """A Gaussian around a mode.
 
     - `structure`: what is kept of the curvature: "full", "by_layer", "kronecker", "low_rank", "diagonal" or an object;
@@ -53,10 +54,10 @@ class Laplace(Method):
     - `tuning`: scales that the evidence chooses, after or during training.
     """
 
-    structure: Structure | None = eqx.field(default=None, converter=as_structure)
-    curvature: Curvature = eqx.field(default="gauss_newton", converter=as_curvature)
-    weights: Weights = eqx.field(default="all", converter=as_weights)
-    mode: Method = MAP()
+    structure: Structure | None = eqx.field(default=None, converter=as_structure, metadata={HAS_NAMES: True})
+    curvature: Curvature = eqx.field(default="gauss_newton", converter=as_curvature, metadata={HAS_NAMES: True})
+    weights: Weights = eqx.field(default="all", converter=as_weights, metadata={HAS_NAMES: True})
+    mode: Method = eqx.field(default_factory=MAP)
     tuning: EvidenceTuning | None = None
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
@@ -106,7 +107,12 @@ class Laplace(Method):
     def _gaussian(self, bent: "_Bent", seconds: float) -> Gaussian:
         around, prior = bent.around, prior_precision(bent.around, bent.structure)
         covariance = _positive_covariance(bent, prior)
-        found = {"distance_to_mode": _newton_decrement(around, covariance), "seconds": seconds, "complete": True}
+        found = {
+            "distance_to_mode": _newton_decrement(around, covariance),
+            LINEARISED: isinstance(self.curvature, RowCurvature),
+            "seconds": seconds,
+            "complete": True,
+        }
         known, whole = {**settings(self), **bent.notes, **found}, covariance
         if around.free is not None:
             whole = Blocks((covariance,), (around.free,), around.layout.size)

@@ -87,8 +87,12 @@ class DiagonalStructure(Structure):
 class KroneckerStructure(Structure):
     """Kronecker factors of each dense and convolution layer, found by tracing; a diagonal for everything else.
 
+    - `joint_bias`: whether a bias is a row of its layer's matrix, so that it correlates with the weights.
+
     Reference: Martens & Grosse (2015); Grosse & Martens (2016) for convolutions.
     """
+
+    joint_bias: bool = eqx.field(static=True, default=True)
 
     def fit(self, curvature: Curvature, around: Neighbourhood) -> Fit:
         if not isinstance(curvature, RowCurvature):
@@ -96,7 +100,7 @@ class KroneckerStructure(Structure):
                 "The curvature of a Kronecker structure must be a sum of outer products, got the exact Hessian. "
                 'Use "gauss_newton" or "fisher".'
             )
-        blocks, left_out = kronecker_blocks(curvature, around)
+        blocks, left_out = kronecker_blocks(curvature, around, joint_bias=self.joint_bias)
         covered = np.concatenate([np.asarray(block.places) for block in blocks] or [np.zeros(0, int)])
         rest = np.setdiff1d(np.arange(around.num_free), covered)
         parts: list[Information] = [block.information for block in blocks]
