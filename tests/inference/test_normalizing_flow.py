@@ -71,7 +71,7 @@ def test_density_integrates_to_one_and_draws_have_its_moments():
     grid = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 2)
     mass = np.exp(np.asarray(jax.jit(jax.vmap(guide.log_density))(grid)))
     mass *= (sides[0][1] - sides[0][0]) * (sides[1][1] - sides[1][0])
-    assert abs(mass.sum() - 1) < 1e-6
+    assert abs(mass.sum() - 1) < 1e-5  # beyond twelve standard deviations
     mean = mass @ grid
     centred = grid - mean
     covariance = np.einsum("i,ij,ik->jk", mass, centred, centred)
@@ -88,12 +88,13 @@ def test_every_coordinate_is_moved_and_equal_flows_have_one_structure():
     for size in (2, 3, 8, 9):
         guide = CouplingGuide(jnp.zeros(size), jnp.zeros(size), make(jax.random.key(0), size))
         white = jax.random.normal(jax.random.key(1), (size,))
-        vector, log_determinant = guide.transform(white)
+        transform = eqx.filter_jit(lambda guide, white: guide.transform(white))
+        vector, log_determinant = transform(guide, white)
         np.testing.assert_array_equal(np.sort(vector), np.sort(white))  # the identity, reordered
         assert log_determinant == 0
         arrays = lambda guide: guide.layers.bijection.bijections[0].conditioner.last_bias
         moved = eqx.tree_at(arrays, guide, jnp.ones((2, 2 * (size - size // 2))))
-        assert not np.intersect1d(moved.transform(white)[0], white).size
+        assert not np.intersect1d(transform(moved, white)[0], white).size
     first, second = (eqx.filter(make(jax.random.key(i), 5), eqx.is_array, inverse=True) for i in range(2))
     assert jax.tree.structure(first) == jax.tree.structure(second)
     assert jax.tree.leaves(first) == jax.tree.leaves(second)
@@ -162,7 +163,7 @@ def test_a_skewed_posterior_is_matched_where_gaussians_are_not():
     best = ws.LayerwiseVI(num_evidence_draws=4000).run(jax.random.key(0), grid.posterior)  # of all Gaussians
     factor = ws.MeanFieldVI(num_evidence_draws=4000).run(jax.random.key(0), grid.posterior)
     for other in (best, factor):
-        assert grid.log_evidence - other.estimate.value > 0.04 + 5 * other.estimate.standard_error - 0.05
+        assert grid.log_evidence - other.estimate.value > 0.04  # measured: 0.08 and 0.11, with errors below 0.01
         assert other.estimate.value + 5 * other.estimate.standard_error < q.estimate.value
     weighed = q.evidence(jax.random.key(2), 4000)
     assert abs(weighed.value - grid.log_evidence) < 5 * weighed.standard_error < 0.02
@@ -212,11 +213,11 @@ def test_inferred_noise_and_single_precision():
     generator = np.random.default_rng(1)
     x = generator.normal(size=(30, 1))
     y = np.tanh(x[:, 0]) + 0.2 * generator.normal(size=30)
-    likelihood = ws.likelihoods.Gaussian(ws.priors.Gamma(0.5, 1.0))
-    model = ws.Model(ws.networks.MLP(hidden=(3,), activation="tanh"), likelihood, ws.priors.Normal(1.0))
     with jax.enable_x64(False):
-        posterior = model.condition(ws.Batch(x, y))
-        q = dataclasses.replace(SMALL, num_steps=1000).run(jax.random.key(0), posterior)
+        likelihood = ws.likelihoods.Gaussian(ws.priors.Gamma(0.5, 1.0))
+        model = ws.Model(ws.networks.MLP(hidden=(3,), activation="tanh"), likelihood, ws.priors.Normal(1.0))
+        posterior, method = model.condition(ws.Batch(x, y)), ws.NormalizingFlowVI(num_layers=4, width=8, num_steps=1000)
+        q = method.run(jax.random.key(0), posterior)
         draws = q.sample(jax.random.key(1), 200)
         assert q.layout.size == 11 and q.layout.dtype == np.float32
         sigma = np.asarray(draws.params.likelihood["scale"])
@@ -237,7 +238,7 @@ def test_saved_and_loaded_in_the_same_bits(tmp_path):
     stored = json.loads(manifest.read_text())
     stored["parts"]["dict"]["width"] = 17
     manifest.write_text(json.dumps(stored))
-    with pytest.raises(InputError, match="arrays of a flow of .*width=17.* must be .*run again"):
+    with pytest.raises(InputError, match="arrays of a flow of .*width=17.* must have the shapes .*run again"):
         load_approximation(tmp_path)
     ws.MeanFieldVI(num_steps=10).run(jax.random.key(0), q.posterior).save(tmp_path / "other")
     with pytest.raises(TypeError, match="must hold a FlowApproximation, got Gaussian"):
@@ -273,11 +274,13 @@ def test_new_numbers_compile_nothing(monkeypatch):
     traces, original = [], CouplingGuide.sample_and_log_density
     counted = lambda self, key: (traces.append(1), original(self, key))[1]
     monkeypatch.setattr(CouplingGuide, "sample_and_log_density", counted)
-    BRIEF.run(jax.random.key(0), linear().posterior)
-    for change in ({"learning_rate": 0.01}, {"initial_scale": 0.1}, {"num_steps": 55}):
+    base = ws.NormalizingFlowVI(num_layers=3, width=5, num_steps=60, num_evidence_draws=5)
+    base.run(jax.random.key(0), linear().posterior)
+    assert len(traces) > 1
+    for change in ({"learning_rate": 0.02}, {"initial_scale": 0.1}, {"num_steps": 55}):
         before = len(traces)
-        dataclasses.replace(BRIEF, **change).run(jax.random.key(1), linear(noise=0.4, prior_scale=2.0).posterior)
-        assert len(traces) - before <= 2  # shapes of a step, and the trials of the inverse, which are few
+        dataclasses.replace(base, **change).run(jax.random.key(1), linear(noise=0.4, prior_scale=2.0).posterior)
+        assert len(traces) - before <= 1  # the driver asks for the shapes of a step, and compiles none
 
 
 def test_names_and_errors():

@@ -32,7 +32,7 @@ def test_layerwise_is_the_exact_posterior_of_a_linear_model(make):
     deviation = (np.asarray(q.location) - known.mean) / np.sqrt(np.diag(known.covariance))
     assert np.abs(deviation).max() < 1e-9
     whiten = np.linalg.inv(np.linalg.cholesky(known.covariance))
-    assert np.abs(whiten @ dense(q) @ whiten.T - np.eye(3)).max() < 2e-3
+    assert np.abs(whiten @ dense(q) @ whiten.T - np.eye(3)).max() < 1e-4
     assert isinstance(q.covariance, Blocks) and all(isinstance(part, Full) for part in q.covariance.parts)
     # With covariance (I + E) Σ the bound is lower by O(E²).
     assert abs(float(q.log_evidence) - known.log_evidence) < 1e-3
@@ -46,7 +46,7 @@ def test_mean_field_is_the_closed_form_of_a_linear_model(make):
     q = ws.MeanFieldVI(num_samples=20, num_evidence_draws=5000).run(jax.random.key(0), known.posterior)
     variance = 1 / np.diag(np.linalg.inv(known.covariance))
     assert np.abs((np.asarray(q.location) - known.mean) / np.sqrt(variance)).max() < 1e-9
-    # Noise in the gradient of log s stays, as q cannot follow correlations; over other keys the error is below 0.03.
+    # Noise in the gradient of log s stays, as q cannot follow correlations; twelve keys erred by 0.035 at most.
     np.testing.assert_allclose(q.covariance.diagonal(), variance, rtol=0.1)
     assert isinstance(q.covariance, Diagonal)
     # KL(q ‖ posterior) = ½ (log |Σ| − Σ log v) at the optimum, and larger by about ½ Σ (δ log s)² beside it.
@@ -112,10 +112,10 @@ def test_layerwise_is_the_best_gaussian_for_logistic_regression():
     mean, covariance, best = best_gaussian(grid.log_density)
     q = ws.LayerwiseVI(num_samples=10, num_evidence_draws=4000).run(jax.random.key(1), grid.posterior)
     spread = np.sqrt(np.diag(covariance))
-    # Training noise: other keys end within 0.01 standard deviations and 0.02 of the covariance.
+    # Training noise: twelve keys ended within 0.02 standard deviations and 0.01 of the covariance.
     assert np.abs((np.asarray(q.location) - mean) / spread).max() < 0.05
     whiten = np.linalg.inv(np.linalg.cholesky(covariance))
-    assert np.abs(whiten @ dense(q) @ whiten.T - np.eye(2)).max() < 0.1
+    assert np.abs(whiten @ dense(q) @ whiten.T - np.eye(2)).max() < 0.05
     error = q.estimate.standard_error
     assert error < 0.01
     assert abs(q.estimate.value - best) < 5 * error + 0.005
@@ -193,7 +193,7 @@ def test_a_tempered_target_has_its_own_exact_answer():
     mean = np.linalg.solve(precision, beta * known.x.T @ known.y / known.noise**2)
     np.testing.assert_allclose(q.location, mean, atol=1e-9)
     root = np.linalg.cholesky(precision)
-    assert np.abs(root.T @ dense(q) @ root - np.eye(3)).max() < 2e-3
+    assert np.abs(root.T @ dense(q) @ root - np.eye(3)).max() < 1e-4
     assert (q.facts["likelihood_power"], q.facts["prior_power"]) == (beta, gamma)
     assert q.estimate.standard_error < 1e-3
 

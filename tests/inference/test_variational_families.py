@@ -106,3 +106,13 @@ def test_saved_and_loaded_in_the_same_bits(tmp_path):
     assert isinstance(loaded, MeanField) and loaded.estimate == q.estimate and loaded.facts == q.facts
     first, second = (one.sample(jax.random.key(1), 3) for one in (q, loaded))
     assert jax.tree.all(jax.tree.map(np.array_equal, first.sampled(), second.sampled()))
+
+
+@pytest.mark.parametrize("name", ["normal", "logistic", "laplace"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_ends_of_the_unit_interval_are_finite_and_mirrored(name, dtype, monkeypatch):
+    ends = lambda key, shape, dtype: jnp.asarray([0, 1 - np.finfo(dtype).eps], dtype)
+    monkeypatch.setattr(jax.random, "uniform", ends)
+    low, high = np.asarray(FAMILIES[name][0].sample(jax.random.key(0), (2,), np.dtype(dtype)))
+    assert np.isfinite(low) and low < -5
+    np.testing.assert_allclose(high, -low, rtol=1e-4)

@@ -7,6 +7,7 @@ import numpy as np
 
 from weightscape.core.tree import size
 from weightscape.draws import Draws
+from weightscape.inference import LogEvidence
 from weightscape.report.numbers import counted, duration
 
 _MOST_CHARACTERS = 200
@@ -52,4 +53,20 @@ def describe_draws(draws: Draws) -> dict[str, str]:
         described_draws["mean acceptance"] = f"{float(np.mean(draws.info['acceptance'])):.2f}"
     if "is_divergent" in draws.info:
         described_draws["divergent transitions"] = str(int(np.sum(draws.info["is_divergent"])))
-    return described_draws
+    return described_draws | _describe_density(draws)
+
+
+def _describe_density(draws: Draws) -> dict[str, str]:
+    """What is known of the density that the draws came from, where there is one."""
+    facts, rows = draws.facts, {}
+    if "log_evidence" in facts:
+        rows["log evidence"] = str(LogEvidence(**facts["log_evidence"]))
+    if "distance_to_mode" in facts:
+        rows["distance to the mode"] = f"{facts['distance_to_mode']:.2g} standard deviations; small at a mode"
+    if "structure" in facts:
+        rows["structure"] = str(facts["structure"])
+    if facts.get("diagonal"):
+        rows["without Kronecker factors"] = "; ".join(f"{path}: {why}" for path, why in facts["diagonal"].items())
+    if "tuned" in facts:
+        rows["tuned by the evidence"] = ", ".join(f"{name} × {by:.3g}" for name, by in facts["tuned"].items())
+    return rows

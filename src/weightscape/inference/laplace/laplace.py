@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from weightscape.core import InputTypeError, PRNGKey, registered
-from weightscape.core.checks import require
+from weightscape.core.checks import require, require_count
 from weightscape.core.choices import HAS_NAMES
 from weightscape.core.facts import Facts
 from weightscape.draws import Draws, point
@@ -31,6 +31,7 @@ from weightscape.inference.laplace.curvature import Curvature, RowCurvature, as_
 from weightscape.inference.laplace.information import BlockInformation, DenseInformation, Information, Precision
 from weightscape.inference.laplace.marginal import LaplaceEvidence, is_centred_normal, log_evidence
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
+from weightscape.inference.laplace.polish import polished
 from weightscape.inference.laplace.prior_precision import prior_precision
 from weightscape.inference.laplace.structures import Structure, as_structure, default_structure
 from weightscape.inference.laplace.tuning import EvidenceTuning, tune
@@ -51,6 +52,7 @@ class Laplace(DensityMethod):
     - `weights`: "all", "last_layer", or a pattern of paths such as "layer1/*".
     - `mode`: the method that finds μ. Draws that are passed as `init` are taken as they are, the one of highest
       density: so a point that was found elsewhere can be brought.
+    - `polish`: steps of L-BFGS from what `mode` found to the mode itself; none for a point that was brought.
     - `tuning`: scales that the evidence chooses, after or during training.
     """
 
@@ -58,7 +60,11 @@ class Laplace(DensityMethod):
     curvature: Curvature = eqx.field(default="gauss_newton", converter=as_curvature, metadata={HAS_NAMES: True})
     weights: Weights = eqx.field(default="all", converter=as_weights, metadata={HAS_NAMES: True})
     mode: Method = eqx.field(default_factory=MAP)
+    polish: int = eqx.field(static=True, default=500)
     tuning: EvidenceTuning | None = None
+
+    def __check_init__(self):
+        require_count("`polish` of Laplace", self.polish, least=0)
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
         require_gradient(posterior, "Laplace")
@@ -82,7 +88,7 @@ class Laplace(DensityMethod):
         found = self.mode.run(key, posterior, init=start, store=store, progress=progress, resume=around.resume)
         if not isinstance(found, Draws):
             raise InputTypeError(f"`mode` of Laplace must give a point, got {type(found).__name__}. Use MAP().")
-        return found
+        return point(posterior, polished(posterior, best_position(found), self.polish)) if self.polish else found
 
     def _tuned(self, key: PRNGKey, bent: "_Bent", tuning: EvidenceTuning, around: Circumstances) -> "_Bent":
         """The mode under scales that the evidence chose; between rounds it is sought anew."""

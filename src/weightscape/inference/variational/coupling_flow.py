@@ -12,14 +12,14 @@ Reference: Dinh, Sohl-Dickstein & Bengio (2017), Density estimation using Real N
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flowjax.bijections import AbstractBijection, Chain, Coupling, Permute, Scan
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int, Key
 
 from weightscape.core import PRNGKey, Scalar
 from weightscape.core.checks import require, shape_of
@@ -113,40 +113,52 @@ class Conditioner(eqx.Module):
         return self.last_weight @ hidden / width**0.5 + self.last_bias
 
 
+@eqx.filter_jit
 def coupling_layers(key: PRNGKey, sizes: FlowSizes, dtype: np.dtype) -> Scan:
     """Layers that are the identity, with random hidden units and random halves."""
-    key_halves, key_networks = jax.random.split(key)
-    one = lambda key, order: Chain([_coupling(key, sizes, dtype), Permute(order)])
-    keys = jax.random.split(key_networks, sizes.num_layers)
-    return Scan(eqx.filter_vmap(one)(keys, _orders(key_halves, sizes)))
+    key_orders, key_coupling = jax.random.split(key)
+    orders = _orders(key_orders, sizes)
+    # The arrays of one layer give way to those of all.
+    permute = Permute(np.arange(sizes.num_weights))
+    places = lambda permute: (permute.permutation, permute.inverse_permutation)
+    permute = eqx.tree_at(places, permute, ((orders,), (jnp.argsort(orders, axis=1),)))
+    return Scan(Chain([_coupling(key_coupling, sizes, dtype), permute]))
 
 
 def require_inverse(key: PRNGKey, guide: CouplingGuide) -> None:
     """Raise where rounding has destroyed the inverse, as densities of given points would then be wrong."""
-    vectors, there = jax.lax.map(guide.sample_and_log_density, jax.random.split(key, _NUM_TRIALS))
-    back = jax.lax.map(guide.log_density, vectors)
-    error = float(jnp.max(jnp.abs(back - there)))
+    error = float(jnp.max(_differences(jax.random.split(key, _NUM_TRIALS), guide)))
     asked = f"log q of a trained flow must be the same in both directions, within {_LARGEST_ERROR} nats"
     remedy = "Lower `learning_rate`, take fewer layers, or compute in double precision."
     require(error < _LARGEST_ERROR, asked, f"a difference of {error:.2g}", remedy)
 
 
-def layer_arrays(layers: Scan) -> dict[str, Array]:
+@eqx.filter_jit
+def _differences(keys: Key[Array, " draw"], guide: CouplingGuide) -> Float[Array, " draw"]:
+    def one(key):
+        vector, log_density = guide.sample_and_log_density(key)
+        return jnp.abs(guide.log_density(vector) - log_density)
+
+    return jax.lax.map(one, keys)
+
+
+def layer_arrays(layers: Scan) -> dict[str, Any]:
     """All arrays of the layers, by names of our own."""
     return dict(zip(_ARRAYS, _arrays(layers), strict=True))
 
 
-def layers_of(arrays: Mapping[str, Array], sizes: FlowSizes, dtype: np.dtype) -> Scan:
+def layers_of(arrays: Mapping[str, np.ndarray], sizes: FlowSizes, dtype: np.dtype) -> Scan:
     """The layers that have these arrays; raises where one is missing or of another shape than `sizes` say."""
     like = eqx.filter_eval_shape(coupling_layers, jax.random.key(0), sizes, dtype)
-    wanted = {name: (leaf.shape, str(leaf.dtype)) for name, leaf in layer_arrays(like).items()}
-    came = {name: (shape_of(leaf), str(leaf.dtype)) for name, leaf in arrays.items()}
+    wanted = {name: leaf.shape for name, leaf in layer_arrays(like).items()}
+    came = {name: shape_of(leaf) for name, leaf in arrays.items()}
     remedy = "The folder is damaged or was written by another version; run again."
-    require(came == wanted, f"The arrays of a flow of {sizes} must be {wanted}", came, remedy)
+    require(came == wanted, f"The arrays of a flow of {sizes} must have the shapes {wanted}", came, remedy)
     return eqx.tree_at(_arrays, like, tuple(jnp.asarray(arrays[name]) for name in _ARRAYS))
 
 
-def _arrays(layers: Scan) -> tuple[Array, ...]:
+def _arrays(layers: Scan) -> tuple[Any, ...]:
+    """The arrays, or their shapes, in the order of `_ARRAYS`."""
     chain = layers.bijection
     assert isinstance(chain, Chain)
     coupling, permute = chain.bijections
@@ -155,25 +167,24 @@ def _arrays(layers: Scan) -> tuple[Array, ...]:
 
 
 def _coupling(key: PRNGKey, sizes: FlowSizes, dtype: np.dtype) -> Coupling:
-    num_fixed = sizes.num_weights // 2
+    """The couplings of all layers. Last weights of zero make s = 0 and t = 0."""
+    num_weights, num_layers, width = sizes
+    num_fixed = num_weights // 2
+    num_outputs = 2 * (num_weights - num_fixed)
+    transformer = ScaleAndShift(shift=jnp.zeros(()), raw_log_scale=jnp.zeros(()))
     coupling = Coupling(
-        key,
-        transformer=ScaleAndShift(shift=jnp.zeros(()), raw_log_scale=jnp.zeros(())),
-        untransformed_dim=num_fixed,
-        dim=sizes.num_weights,
-        nn_width=1,  # its network is replaced
-        nn_depth=1,
+        key, transformer=transformer, untransformed_dim=num_fixed, dim=num_weights, nn_width=1, nn_depth=1
     )
-    num_outputs = 2 * (sizes.num_weights - num_fixed)
-    network = Conditioner(
-        jax.random.normal(key, (sizes.width, num_fixed), dtype),
-        jnp.zeros((sizes.width,), dtype),
-        jnp.zeros((num_outputs, sizes.width), dtype),
-        jnp.zeros((num_outputs,), dtype),
+    conditioner = Conditioner(
+        jax.random.normal(key, (num_layers, width, num_fixed), dtype),
+        jnp.zeros((num_layers, width), dtype),
+        jnp.zeros((num_layers, num_outputs, width), dtype),
+        jnp.zeros((num_layers, num_outputs), dtype),
     )
-    # A function of this module in place of one made anew for each layer: equal flows then share compiled programs.
-    made = lambda coupling: (coupling.conditioner, coupling.transformer_constructor)
-    return eqx.tree_at(made, coupling, (network, _scale_and_shift))
+    # Its network gives way to ours, and a function made anew with each layer to one of this module: equal flows then
+    # share compiled programs.
+    own = lambda coupling: (coupling.conditioner, coupling.transformer_constructor)
+    return eqx.tree_at(own, coupling, (conditioner, _scale_and_shift))
 
 
 def _scale_and_shift(numbers: Float[Array, "2"]) -> ScaleAndShift:
