@@ -17,8 +17,9 @@ from weightscape.core import InputError, Silent, loop
 from weightscape.inference import METHODS, FlowApproximation, load_approximation
 from weightscape.inference.variational.coupling_flow import CouplingGuide, FlowSizes, coupling_layers
 
-SMALL = ws.NormalizingFlowVI(num_layers=4, width=16, num_steps=2000, learning_rate=0.02, num_evidence_draws=4000)
-BRIEF = dataclasses.replace(SMALL, num_steps=60, num_evidence_draws=5)
+with jax.enable_x64(True):
+    SMALL = ws.NormalizingFlowVI(num_layers=4, width=16, learning_rate=0.02, num_evidence_draws=4000)
+    BRIEF = dataclasses.replace(SMALL, num_steps=60, num_evidence_draws=5)
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +120,7 @@ def test_the_exact_posterior_of_a_linear_model_is_reached(make):
     q = SMALL.run(jax.random.key(0), known.posterior)
     assert isinstance(q, FlowApproximation) and q.is_proper
     assert_close_moments(weights_of(q, 20_000), known.mean, known.covariance)
-    # Path gradients have no noise at the exact posterior, which is in the family: over other keys the gap is 0.004.
+    # Path gradients have no noise at the exact posterior, which is in the family: over six keys the gap is below 0.004.
     error = q.estimate.standard_error
     assert error < 0.004 and q.estimate.kind == "lower bound"
     assert -5 * error < known.log_evidence - q.estimate.value < 0.02
@@ -201,9 +202,9 @@ def test_training_starts_as_a_normal_where_it_is_told():
 
 def test_minibatches_and_warm_up_reach_the_neighbourhood():
     known = linear()
-    q = dataclasses.replace(SMALL, batch_size=20, kl_warmup=300).run(jax.random.key(0), known.posterior)
+    q = dataclasses.replace(SMALL, batch_size=4, kl_warmup=300).run(jax.random.key(1), known.posterior)
     gap = known.log_evidence - q.estimate.value
-    assert 0.0 < gap < 1.0  # noise of the points stays; mean field is 1.3 nats below
+    assert 0.01 < gap < 0.3  # the noise of the points stays; with all of them it is 0.001
     draws = weights_of(q, 5000)
     assert np.abs((draws.mean(axis=0) - known.mean) / np.sqrt(np.diag(known.covariance))).max() < 0.5
     assert q.facts["kl_warmup"] == 300
@@ -216,7 +217,7 @@ def test_inferred_noise_and_single_precision():
     with jax.enable_x64(False):
         likelihood = ws.likelihoods.Gaussian(ws.priors.Gamma(0.5, 1.0))
         model = ws.Model(ws.networks.MLP(hidden=(3,), activation="tanh"), likelihood, ws.priors.Normal(1.0))
-        posterior, method = model.condition(ws.Batch(x, y)), ws.NormalizingFlowVI(num_layers=4, width=8, num_steps=1000)
+        posterior, method = model.condition(ws.Batch(x, y)), ws.NormalizingFlowVI(num_layers=3, width=8, num_steps=1000)
         q = method.run(jax.random.key(0), posterior)
         draws = q.sample(jax.random.key(1), 200)
         assert q.layout.size == 11 and q.layout.dtype == np.float32
@@ -233,7 +234,7 @@ def test_saved_and_loaded_in_the_same_bits(tmp_path):
     assert loaded.estimate == q.estimate and loaded.facts == q.facts
     first, second = (one.sample(jax.random.key(1), 5) for one in (q, loaded))
     assert jax.tree.all(jax.tree.map(np.array_equal, first.sampled(), second.sampled()))
-    assert jax.tree.structure(q.bare()) == jax.tree.structure(loaded.bare())
+    assert eqx.tree_equal(q.bare(), loaded.bare())  # functions too: what was loaded compiles nothing anew
     manifest = tmp_path / "approximation.json"
     stored = json.loads(manifest.read_text())
     stored["parts"]["dict"]["width"] = 17
@@ -274,12 +275,10 @@ def test_new_numbers_compile_nothing(monkeypatch):
     traces, original = [], CouplingGuide.sample_and_log_density
     counted = lambda self, key: (traces.append(1), original(self, key))[1]
     monkeypatch.setattr(CouplingGuide, "sample_and_log_density", counted)
-    base = ws.NormalizingFlowVI(num_layers=3, width=5, num_steps=60, num_evidence_draws=5)
-    base.run(jax.random.key(0), linear().posterior)
-    assert len(traces) > 1
-    for change in ({"learning_rate": 0.02}, {"initial_scale": 0.1}, {"num_steps": 55}):
+    BRIEF.run(jax.random.key(0), linear().posterior)
+    for change in ({"learning_rate": 0.01}, {"initial_scale": 0.1}, {"num_steps": 55}):
         before = len(traces)
-        dataclasses.replace(base, **change).run(jax.random.key(1), linear(noise=0.4, prior_scale=2.0).posterior)
+        dataclasses.replace(BRIEF, **change).run(jax.random.key(1), linear(noise=0.4, prior_scale=2.0).posterior)
         assert len(traces) - before <= 1  # the driver asks for the shapes of a step, and compiles none
 
 

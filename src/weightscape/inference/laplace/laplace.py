@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from weightscape.core import InputTypeError, PRNGKey, registered
+from weightscape.core import InputTypeError, PRNGKey, Scalar, registered
 from weightscape.core.checks import require, require_count
 from weightscape.core.choices import HAS_NAMES
 from weightscape.core.facts import Facts
@@ -28,7 +28,7 @@ from weightscape.inference.approximation_run import finished_approximation, keep
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Blocks, Covariance, Gaussian
 from weightscape.inference.laplace.curvature import Curvature, RowCurvature, as_curvature
-from weightscape.inference.laplace.information import BlockInformation, DenseInformation, Information, Precision
+from weightscape.inference.laplace.information import Information, Precision
 from weightscape.inference.laplace.marginal import LaplaceEvidence, is_centred_normal, log_evidence
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
 from weightscape.inference.laplace.polish import polished
@@ -112,9 +112,10 @@ class Laplace(DensityMethod):
 
     def _gaussian(self, bent: "_Bent", seconds: float) -> Gaussian:
         around, prior = bent.around, prior_precision(bent.around, bent.structure)
-        covariance = _positive_covariance(bent, prior)
+        _require_positive_definite(bent.information, prior)
+        covariance, evidence, distance = _solve(around, bent.information, prior)
         found = {
-            "distance_to_mode": _newton_decrement(around, covariance),
+            "distance_to_mode": float(distance),
             LINEARISED: isinstance(self.curvature, RowCurvature),
             "seconds": seconds,
             "complete": True,
@@ -124,7 +125,7 @@ class Laplace(DensityMethod):
             whole = Blocks((covariance,), (around.free,), around.layout.size)
         estimate = None
         if around.free is None or is_centred_normal(around, prior):
-            estimate = LogEvidence(float(log_evidence(around, bent.information, prior)), "Laplace")
+            estimate = LogEvidence(float(evidence), "Laplace")
         mean = around.layout.unflatten(around.location)
         return Gaussian.over(around.posterior, mean, whole, estimate=estimate, facts=Facts(**known))
 
@@ -149,22 +150,26 @@ def best_position(found: Draws) -> Position:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[0, 0]), found[int(chain), int(draw)].positions())
 
 
-def _positive_covariance(bent: _Bent, prior: Precision) -> Covariance:
-    """(H + P)⁻¹, or an error that names the smallest eigenvalue where there is none."""
-    log_determinant, least = float(bent.information.log_determinant(prior)), float(jnp.min(prior))
-    if (
-        least <= 0
-        or not np.isfinite(log_determinant)
-        or isinstance(bent.information, (DenseInformation, BlockInformation))
-    ):
-        least = float(bent.information.least(prior))
-        asked = "The curvature of the posterior at the mode must be positive definite"
-        remedy = 'Train longer, use curvature "gauss_newton", or a prior that curves downwards (a normal one).'
-        require(least > 0, asked, f"a smallest eigenvalue of {least:.3g}", remedy)
-    return bent.information.covariance(prior)
+def _require_positive_definite(information: Information, prior: Precision) -> None:
+    """Raise with the smallest eigenvalue where H + P has one that is not positive."""
+    least = float(_least(information, prior))
+    asked = "The curvature of the posterior at the mode must be positive definite"
+    remedy = 'Train longer, use curvature "gauss_newton", or a prior that curves downwards (a normal one).'
+    require(least > 0, asked, f"a smallest eigenvalue of {least:.3g}", remedy)
 
 
-def _newton_decrement(around: Neighbourhood, covariance: Covariance) -> float:
-    """√(gᵀ Σ g): how far the mode of the quadratic model is, in standard deviations. Small at a mode."""
+@eqx.filter_jit
+def _least(information: Information, prior: Precision) -> Scalar:
+    return information.least(prior)
+
+
+@eqx.filter_jit
+def _solve(around: Neighbourhood, information: Information, prior: Precision) -> tuple[Covariance, Scalar, Scalar]:
+    """Σ = (H + P)⁻¹, the evidence, and the Newton decrement.
+
+    The last, √(gᵀ Σ g), is how far the mode of the quadratic model is, in standard deviations: small at a mode.
+    """
+    covariance = information.covariance(prior)
     gradient = jax.grad(around.log_density)(around.centre())
-    return float(jnp.sqrt(jnp.sum(covariance.root_transpose(gradient) ** 2)))
+    decrement = jnp.sqrt(jnp.sum(covariance.root_transpose(gradient) ** 2))
+    return covariance, log_evidence(around, information, prior), decrement

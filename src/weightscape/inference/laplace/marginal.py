@@ -58,6 +58,7 @@ class LaplaceEvidence(eqx.Module):
         assert chosen is not None
         return LaplaceEvidence(around, chosen.fit(curvature, around).information, curvature)
 
+    @eqx.filter_jit
     def __call__(self, prior: Prior, likelihood: Likelihood | None = None) -> Scalar:
         """log p(D) under `prior`, which must treat each weight alone, and `likelihood`, which may have other noise."""
         changed = self.under(prior, likelihood)
@@ -82,9 +83,14 @@ def log_evidence(around: Neighbourhood, information: Information, prior: Precisi
 
 def is_centred_normal(around: Neighbourhood, prior: Precision) -> bool:
     """Whether the prior of the weights that move is N(0, P⁻¹), as far as its gradient at the mode shows."""
-    gradient = np.asarray(jax.grad(around.log_prior)(around.centre()))
-    pull = np.asarray(prior * around.centre() if prior.ndim == 1 else prior @ around.centre())
+    gradient, centre = np.asarray(_prior_gradient(around)), np.asarray(around.centre())
+    pull = np.asarray(prior) * centre if prior.ndim == 1 else np.asarray(prior) @ centre
     return bool(np.all(np.abs(gradient + pull) <= 1e-3 * (1e-6 + np.max(np.abs(pull), initial=0))))
+
+
+@eqx.filter_jit
+def _prior_gradient(around: Neighbourhood) -> Float[Array, " free"]:
+    return jax.grad(around.log_prior)(around.centre())
 
 
 def _log_joint(around: Neighbourhood, prior: Precision) -> Scalar:

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Shaped
+from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from weightscape.core import Scalar
 from weightscape.core.layout import Layout
@@ -98,13 +98,15 @@ def unmoved_leaves(neighbourhood: Neighbourhood) -> frozenset[str]:
     So it is under priors without latent scales; under others a weight is a product of coordinates. It is tried at the
     location and beside it.
     """
-    layout, place = neighbourhood.layout, neighbourhood.posterior.model.place
-    kept = None
-    for shift in (0.0, 0.37):
-        position = layout.unflatten(neighbourhood.location + shift)
-        same = jax.tree.map(lambda a, b: bool(jnp.all(a == b)), position.network, place(position).parameters.network)
-        found = {
-            path for path, equal in zip(Layout.of(position.network).paths, jax.tree.leaves(same), strict=True) if equal
-        }
-        kept = found if kept is None else kept & found
-    return frozenset(kept or ())
+    paths = Layout.of(jax.eval_shape(neighbourhood.parameters).network).paths
+    here, beside = (np.asarray(_are_unmoved(neighbourhood, shift)) for shift in (0.0, 0.37))
+    return frozenset(path for path, same in zip(paths, here & beside, strict=True) if same)
+
+
+@eqx.filter_jit
+def _are_unmoved(neighbourhood: Neighbourhood, shift: float | Array) -> Bool[Array, " leaf"]:
+    """Of each leaf of the network: whether its weights are the coordinates, at the location plus `shift`."""
+    position = neighbourhood.layout.unflatten(neighbourhood.location + shift)
+    params = neighbourhood.posterior.constrain(position).network
+    same = jax.tree.map(lambda a, b: jnp.all(a == b), position.network, params)
+    return jnp.array(jax.tree.leaves(same))

@@ -69,8 +69,8 @@ class Tapped(eqx.Module):
 
 def tapped_layers(around: Neighbourhood) -> tuple[Tapped, dict[str, str]]:
     """The layers to tap, and why other leaves are in none of them."""
-    network, params = around.posterior.model.network, around.parameters().network
-    found = find_linear_layers(network, params, around.posterior.x[:1])
+    network, params_like = around.posterior.model.network, jax.eval_shape(around.parameters).network
+    found = find_linear_layers(network, params_like, around.posterior.x[:1])
     unmoved, reasons, chosen = unmoved_leaves(around), dict(found.others), []
     for layer in found.layers:
         leaves = [path for path in (layer.weight, layer.bias) if path is not None]

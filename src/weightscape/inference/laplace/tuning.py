@@ -84,7 +84,7 @@ Apply = Callable[[Prior, Likelihood, Float[Array, " choice"]], tuple[Prior, Like
 
 def _choices(evidence: LaplaceEvidence, tuning: EvidenceTuning) -> tuple[list[str], Apply]:
     """Names of the factors, and how they change prior and likelihood."""
-    model, params = evidence.around.posterior.model, evidence.around.parameters().network
+    model, params = evidence.around.posterior.model, jax.eval_shape(evidence.around.parameters).network
     names, layer_of = _prior_choices(model.prior, params, tuning.prior)
     if tuning.noise:
         one_noise(model.likelihood)  # raises where there is none to tune

@@ -4,6 +4,7 @@ import abc
 import fnmatch
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Int
 
@@ -36,8 +37,8 @@ class LastLayer(Weights):
     """Weights and bias of the layer whose outputs are the network's, found by tracing."""
 
     def places(self, around: Neighbourhood) -> Int[np.ndarray, " free"] | None:
-        network, params = around.posterior.model.network, around.parameters().network
-        last = find_linear_layers(network, params, around.posterior.x[:1]).last
+        network, params_like = around.posterior.model.network, jax.eval_shape(around.parameters).network
+        last = find_linear_layers(network, params_like, around.posterior.x[:1]).last
         if last is None:
             raise InputError("A network must end in a linear layer for LastLayer, got another end. Choose by path.")
         return _places(around, {path for path in (last.weight, last.bias) if path is not None})

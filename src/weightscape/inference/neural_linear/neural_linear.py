@@ -31,7 +31,7 @@ from weightscape.inference.approximation import Approximation
 from weightscape.inference.approximation_run import finished_approximation, keep_approximation
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Blocks, Full, Gaussian
-from weightscape.inference.method import Circumstances, Method, settings
+from weightscape.inference.method import Circumstances, DensityMethod, Method, settings
 from weightscape.inference.neural_linear.classes import Classification, bernoulli, categorical
 from weightscape.inference.neural_linear.conjugate import Powers, Regression, Solved
 from weightscape.inference.neural_linear.last_layer import LastLayer, find_last_layer
@@ -44,7 +44,7 @@ from weightscape.priors import Prior
 
 
 @registered("inference.NeuralLinear")
-class NeuralLinear(Method):
+class NeuralLinear(DensityMethod):
     """The posterior of the last layer given the features of a trained network.
 
     - `features`: the method that trains the network. `run(..., init=...)` with draws or a `Gaussian` takes their

@@ -36,7 +36,7 @@ from weightscape.core.numbers import number
 from weightscape.draws import Place, Recorder
 from weightscape.inference.approximation_run import finished_approximation, keep_approximation
 from weightscape.inference.gaussian import Covariance, Diagonal, Gaussian, LowRank
-from weightscape.inference.method import Circumstances, Method, open_recorder, settings
+from weightscape.inference.method import Circumstances, DensityMethod, open_recorder, settings
 from weightscape.inference.point.iterate_moments import Gathering, Moments
 from weightscape.inference.point.mixture_of_gaussians import MixtureOfGaussians
 from weightscape.inference.point.optimise import Ascent, Training
@@ -48,7 +48,7 @@ _OPTIMISING, _COLLECTING = "optimising", "collecting"
 
 
 @registered("inference.SWAG")
-class SWAG(Method):
+class SWAG(DensityMethod):
     """The mean and covariance of iterates around `num_members` modes, trained side by side.
 
     - `num_steps`, `learning_rate`: of the training, as in MAP.

@@ -173,7 +173,7 @@ def _coupling(key: PRNGKey, sizes: FlowSizes, dtype: np.dtype) -> Coupling:
     num_outputs = 2 * (num_weights - num_fixed)
     transformer = ScaleAndShift(shift=jnp.zeros(()), raw_log_scale=jnp.zeros(()))
     coupling = Coupling(
-        key, transformer=transformer, untransformed_dim=num_fixed, dim=num_weights, nn_width=1, nn_depth=1
+        jax.random.key(0), transformer=transformer, untransformed_dim=num_fixed, dim=num_weights, nn_width=1, nn_depth=1
     )
     conditioner = Conditioner(
         jax.random.normal(key, (num_layers, width, num_fixed), dtype),
@@ -181,8 +181,8 @@ def _coupling(key: PRNGKey, sizes: FlowSizes, dtype: np.dtype) -> Coupling:
         jnp.zeros((num_layers, num_outputs, width), dtype),
         jnp.zeros((num_layers, num_outputs), dtype),
     )
-    # Its network gives way to ours, and a function made anew with each layer to one of this module: equal flows then
-    # share compiled programs.
+    # Its network gives way to ours, so its key does not matter; its function, which holds arrays that are traced here,
+    # to one that holds none.
     own = lambda coupling: (coupling.conditioner, coupling.transformer_constructor)
     return eqx.tree_at(own, coupling, (conditioner, _scale_and_shift))
 

@@ -27,7 +27,7 @@ from weightscape.draws import Header
 from weightscape.inference.approximation import Approximation
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Blocks, Full, Gaussian
-from weightscape.inference.method import Circumstances, Method
+from weightscape.inference.method import Circumstances, DensityMethod
 from weightscape.inference.variational.estimator import Reparameterised
 from weightscape.inference.variational.guide import Guide, MomentGuide, Vector
 from weightscape.inference.variational.kl import Divergence
@@ -40,7 +40,7 @@ _MOST_BYTES = 2**30
 
 
 @registered("inference.LayerwiseVI")
-class LayerwiseVI(Method):
+class LayerwiseVI(DensityMethod):
     """A normal q with a covariance of its own for each layer; a `Gaussian` with `Blocks` of `Full`.
 
     - `num_steps`, `learning_rate`, `num_samples`, `batch_size`, `initial_scale`, `kl`, `kl_warmup`,

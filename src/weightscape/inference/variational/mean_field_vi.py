@@ -22,7 +22,7 @@ from weightscape.draws import Header
 from weightscape.inference.approximation import Approximation
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Diagonal, Gaussian
-from weightscape.inference.method import Circumstances, Method
+from weightscape.inference.method import Circumstances, DensityMethod
 from weightscape.inference.variational.estimator import Estimator, Reparameterised
 from weightscape.inference.variational.families import Family, Normal
 from weightscape.inference.variational.guide import Guide, Vector
@@ -35,7 +35,7 @@ from weightscape.posterior import Posterior
 
 
 @registered("inference.MeanFieldVI")
-class MeanFieldVI(Method):
+class MeanFieldVI(DensityMethod):
     """Independent q for each coordinate of the position; a `Gaussian` with `Diagonal`, or a `MeanField`.
 
     - `num_steps`, `learning_rate`: n and η of the cosine schedule.
