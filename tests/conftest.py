@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
+SLOW = ROOT / "tests" / "slow.txt"
 
 # All must be set before any backend starts, which importing a test module may do.
 jax.config.update("jax_num_cpu_devices", 2)
@@ -39,6 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Error reading persistent compilation cache")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `slow.txt` names."""
+    named = set(SLOW.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in named:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _private_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Give the tests, and processes that they start, a home and a cache of their own."""
@@ -58,7 +67,7 @@ def _few_programs() -> Iterator[None]:
     """
     yield
     maps = Path("/proc/self/maps")
-    if not maps.exists() or maps.read_text().count("\n") > 30_000:
+    if not maps.exists() or maps.read_text().count("\n") > 45_000:
         jax.clear_caches()
         gc.collect()
 

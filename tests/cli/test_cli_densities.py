@@ -36,6 +36,12 @@ def test_laplace_is_fitted_kept_and_predicts_in_closed_form(table, tmp_path):
     shown = pd.read_csv(file)
     x = np.stack([shown["mean"], shown["epistemic_std"]], axis=1)
     assert np.all(np.isfinite(x)) and np.all(x[:, 1] > 0)
+
+
+@pytest.mark.slow
+def test_a_density_is_resumed_in_the_same_bits_and_replaced(table, tmp_path):
+    run, settings = tmp_path / "run", ["--method", "laplace", "--set", "structure=diagonal", "--draws", "30"]
+    assert run_command(["fit", str(table), *OPTIONS, *settings, "--out", str(run)]) == 0
     bits = (run / "draws-0001-00000.safetensors").read_bytes()
     assert run_command(["fit", str(table), *OPTIONS, *settings, "--out", str(run), "--resume"]) == 0
     assert next(run.glob("draws-*.safetensors")).read_bytes() == bits
@@ -52,6 +58,7 @@ def test_an_unknown_structure_is_one_line(table, tmp_path, capsys):
     assert "Did you mean 'kronecker'?" in error and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_evidences_are_compared_in_a_table_a_picture_and_json(table, tmp_path, capsys):
     command = ["evidence", str(table), "--target", "price", "--noise", "0.5", "--widths", "1,3"]
     assert run_command([*command, "--methods", "laplace,neurallinear", "--draws", "50", "--out", str(tmp_path)]) == 0

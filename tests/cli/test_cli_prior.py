@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.report.test_report_page import parse, require_offline
 
 from weightscape.cli.main import run_command
@@ -10,6 +11,7 @@ from weightscape.report.prior_gallery import gallery_priors
 PICTURES = ("classes", "functions", "jumps", "outlier", "sparsity", "width")
 
 
+@pytest.mark.slow
 def test_the_gallery_end_to_end(capsys, monkeypatch, tmp_path):
     """With functions of two priors, for time: the others cost a compilation each and take the same way."""
     two = {name: gallery_priors()[name] for name in ("Normal", "Cauchy")}

@@ -22,6 +22,7 @@ def no_report(monkeypatch):
     monkeypatch.setattr("weightscape.cli.fit.finish_run", lambda *_: nothing)
 
 
+@pytest.mark.slow
 def test_killed_processes_end_in_the_same_bits(tmp_path, monkeypatch, no_report):
     """A kill as soon as there is something on disk, one a little later; `benchmarks/kills.py` does fifty."""
     monkeypatch.setitem(WORK, "hmc", ["--chains", "2", "--draws", "2000"])

@@ -20,7 +20,15 @@ def code_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.stem)
+SLOW = ("densities", "samplers", "stuck_chains", "transformation_sampling")
+"""Documents whose code takes half a minute; `make docs` and `make test-all` run them."""
+
+
+def marked(path):
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+
+
+@pytest.mark.parametrize("path", [marked(path) for path in WITH_CODE])
 def test_code_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": path.stem}

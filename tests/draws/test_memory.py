@@ -8,6 +8,7 @@ from benchmarks.memory import sample
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_draws(tmp_path, monkeypatch):
     monkeypatch.setattr("weightscape.core.loop._MOST_OUTPUTS", 64)  # chunks of 2.5 MB
     monkeypatch.setattr("weightscape.draws.recorder._MOST_BYTES", 5 * 2**20)

@@ -38,6 +38,7 @@ def test_rows_hold_the_exact_evidence_and_the_exact_score():
     assert figure_bytes(plot_evidence(candidates, rows), "png").startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_ladder_of_temperatures_stands_beside_densities_and_other_chains_say_nothing():
     known = linear()
     ladder = ws.ParallelTempering(num_chains=2, num_draws=200, num_warmup=200)

@@ -44,6 +44,7 @@ def test_log_density_is_the_target_at_the_draws():
     np.testing.assert_allclose(draws.log_density, again, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_acceptance_reaches_its_target():
     generator = np.random.default_rng(0)
     x = generator.normal(size=(60, 40)) * np.geomspace(0.1, 3.0, 40)
@@ -57,6 +58,7 @@ def test_acceptance_reaches_its_target():
     np.testing.assert_allclose(reached, [0.65, 0.9], atol=0.06)
 
 
+@pytest.mark.slow
 def test_mass_adaptation_learns_the_variances():
     problem = linear()
     draws = ws.HMC(num_chains=2, num_draws=2, num_warmup=2000, num_leapfrog=6).run(jax.random.key(4), problem.posterior)

@@ -141,7 +141,7 @@ def test_by_layer_is_the_blocks_of_the_full_precision():
     np.testing.assert_allclose(found, np.where(inside, precision, 0), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("weights", ["last_layer", "layer1/*"])
+@pytest.mark.parametrize("weights", ["last_layer", pytest.param("layer1/*", marks=pytest.mark.slow)])
 def test_some_weights_have_the_block_of_the_precision(weights):
     posterior = small(ws.likelihoods.Gaussian(0.4), lambda g, x: g.normal(size=9))
     start = point(posterior, posterior.start_position(KEY))
@@ -191,7 +191,7 @@ def test_an_indefinite_hessian_is_refused_with_its_eigenvalue():
     start = point(posterior, posterior.start_position(KEY))
     position = posterior.start_position(KEY)
     flat, unravel = jax.flatten_util.ravel_pytree(position)
-    hessian = jax.hessian(lambda v: -posterior.log_density(unravel(v)))(flat)
+    hessian = jax.jit(jax.hessian(lambda v: -posterior.log_density(unravel(v))))(flat)
     least = np.linalg.eigvalsh(hessian)[0]
     assert least < 0
     with pytest.raises(InputError, match=re.escape(f"a smallest eigenvalue of {least:.3g}")):

@@ -112,7 +112,7 @@ def test_products_are_those_of_brute_force(name, curvature):
         np.testing.assert_allclose(layered_diagonal(curvature, around), np.diag(truth), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "categorical"])
+@pytest.mark.parametrize("name", ["categorical", pytest.param("gaussian", marks=pytest.mark.slow)])
 def test_gauss_newton_is_the_hessian_of_the_linearised_network(name):
     """For likelihoods in their natural form: −∇² log p(y | f + J v) at v = 0."""
     around = problem(name)
@@ -149,7 +149,8 @@ CONVOLUTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", ["pooled", pytest.param("same", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_the_diagonal_of_convolutions_is_that_of_brute_force(name):
     model = ws.Model(CONVOLUTIONS[name], ws.likelihoods.Categorical(2), ws.priors.Normal(1.0))
     around = neighbourhood(model, images(), np.array([0, 1, 1]))
@@ -265,6 +266,7 @@ def test_leaves_outside_of_linear_layers_get_their_diagonal_and_are_named():
         np.testing.assert_allclose(precision[where, where], expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_under_latent_scales_kronecker_falls_back_to_the_diagonal():
     prior = ws.priors.Hierarchical(ws.priors.HalfNormal(1.0))
     around = problem("gaussian", prior=prior)

@@ -38,7 +38,11 @@ class Impatient(Silent):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("name", METHODS_HERE)
+QUICK = ("sghmc",)
+EACH = [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in METHODS_HERE]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_an_interrupted_run_goes_on_in_the_same_bits(name, tmp_path):
     posterior, method = linear().posterior, METHODS_HERE[name]
     assert METHODS[name] is type(method)

@@ -63,7 +63,7 @@ def points(posterior, num: int) -> ws.Draws:
     return ws.Draws(params, log_density, posterior.model, posterior.scaling, posterior.example)
 
 
-@pytest.mark.parametrize(("num_members", "rank"), [(1, 0), (3, 4)])
+@pytest.mark.parametrize(("num_members", "rank"), [(3, 4), pytest.param(1, 0, marks=pytest.mark.slow)])
 def test_moments_are_those_of_the_iterates(num_members, rank):
     posterior, key = inferred_noise().posterior, jax.random.key(3)
     start = points(posterior, num_members)

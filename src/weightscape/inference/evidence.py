@@ -89,4 +89,5 @@ def tail_index(log_weights: Float[np.ndarray, " draw"]) -> float:
     """Pareto k̂ of the largest weights (Vehtari et al. 2024, Pareto smoothed importance sampling)."""
     if np.ptp(log_weights) < 0.01:  # weights that are equal but for rounding have no tail
         return -np.inf
-    return float(array_stats.psislw(-log_weights)[1])  # it takes minus the logs, as of likelihoods left out
+    with np.errstate(all="ignore"):  # a tail that is far too long overflows on the way to a large index
+        return float(array_stats.psislw(-log_weights)[1])  # it takes minus the logs, as of likelihoods left out
