@@ -257,3 +257,10 @@ def test_a_sound_tree_passes(rule: Rule, tmp_path: Path):
 @pytest.mark.parametrize(("rule", "name", "text"), FAULTS)
 def test_a_fault_is_found(rule: Rule, name: str, text: str, tmp_path: Path):
     assert len(rule(write_tree(tmp_path, SOUND | {name: text}))) == 1
+
+
+def test_the_list_of_slow_laws_names_tests_that_exist():
+    for line in (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            file, _, test = line.partition("::")
+            assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8"), line

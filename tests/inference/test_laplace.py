@@ -1,5 +1,6 @@
 """Laplace's approximation against exact posteriors, quadrature and brute force."""
 
+import itertools
 import re
 
 import jax
@@ -32,13 +33,13 @@ def covariance_of(gaussian: Gaussian) -> np.ndarray:
     return np.asarray(jax.vmap(gaussian.covariance.times)(jnp.eye(gaussian.layout.size)))
 
 
-@pytest.mark.parametrize("curvature", ["gauss_newton", "hessian"])
-@pytest.mark.parametrize("structure", ["full", "by_layer", "kronecker"])
+@pytest.mark.parametrize(
+    ("structure", "curvature"),
+    [*itertools.product(("full", "by_layer"), ("gauss_newton", "hessian")), ("kronecker", "gauss_newton")],
+)
 @pytest.mark.parametrize("problem", [linear, badly_scaled])
 def test_linear_gaussian_is_exact(problem, structure, curvature):
     known = problem()
-    if (structure, curvature) == ("kronecker", "hessian"):
-        pytest.skip("the exact Hessian is no sum of outer products")
     found = Laplace(structure, curvature).run(KEY, known.posterior, init=at_mean(known))
     np.testing.assert_allclose(found.location, known.mean, rtol=1e-9)
     np.testing.assert_allclose(covariance_of(found), known.covariance, rtol=1e-7)

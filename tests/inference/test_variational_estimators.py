@@ -11,11 +11,11 @@ import pytest
 
 import weightscape as ws
 from weightscape.core import InputError
+from weightscape.draws import Header
 from weightscape.inference.variational.elbo import Elbo, evaluate
 from weightscape.inference.variational.families import Family
 from weightscape.inference.variational.layerwise_vi import LayerwiseGuide, layer_places
 from weightscape.inference.variational.mean_field import MeanFieldGuide
-from weightscape.inference.variational.settings import position_layout
 
 NUM_KEYS = 4000
 
@@ -53,7 +53,7 @@ def image_problem() -> ws.Posterior:
 
 def guide_for(posterior: ws.Posterior, family: Family | None = None) -> MeanFieldGuide:
     """Wide enough for the noise to matter."""
-    size = position_layout(posterior).size
+    size = Header.of(posterior).layout().size
     generator = np.random.default_rng(3)
     location, log_scale = 0.5 * generator.normal(size=size), np.log(generator.uniform(0.2, 0.5, size))
     family = jax.tree.map(lambda leaf: leaf.astype(float), family or ws.families.Normal())
@@ -85,7 +85,7 @@ def assert_same_mean(left: np.ndarray, right: np.ndarray) -> None:
 
 def elbo_of(posterior: ws.Posterior, estimator=None, kl=None, **sizes) -> Elbo:
     return Elbo(
-        posterior, position_layout(posterior), kl or ws.MonteCarlo(), estimator or ws.Reparameterised(), **sizes
+        posterior, Header.of(posterior).layout(), kl or ws.MonteCarlo(), estimator or ws.Reparameterised(), **sizes
     )
 
 
@@ -132,7 +132,7 @@ def test_noise_moved_to_outputs_leaves_less_of_it_in_the_gradient():
 
 
 def test_what_is_moved_and_what_is_not_is_said():
-    layout = position_layout(image_problem())
+    layout = Header.of(image_problem()).layout()
     noise = ws.LocalReparameterised().facts(image_problem(), layout)["noise"]
     assert noise["moved"] == ["readout"]
     assert set(noise["drawn"].values()) == {"its weights are used at 4 positions"}
@@ -144,7 +144,7 @@ def test_what_is_moved_and_what_is_not_is_said():
         ws.MeanFieldVI(estimator=ws.Flipout(), num_steps=10).run(jax.random.key(0), scaled)
     mixed = ws.priors.ByPath({"layer0/*": ws.priors.Hierarchical(ws.priors.HalfNormal(1.0)), "*": ws.priors.Normal()})
     posterior = dense_problem(mixed)
-    noise = ws.Flipout().facts(posterior, position_layout(posterior))["noise"]
+    noise = ws.Flipout().facts(posterior, Header.of(posterior).layout())["noise"]
     assert noise["moved"] == ["layer1/weight", "layer1/bias"] and set(noise["drawn"]) == {
         "layer0/weight",
         "layer0/bias",
@@ -156,7 +156,7 @@ def by_path() -> ws.priors.ByPath:
 
 
 def layerwise_for(posterior: ws.Posterior) -> LayerwiseGuide:
-    layout, generator = position_layout(posterior), np.random.default_rng(5)
+    layout, generator = Header.of(posterior).layout(), np.random.default_rng(5)
     places = tuple(jnp.asarray(where) for where in layer_places(layout).values())
     factors = tuple(
         jnp.asarray(np.tril(0.3 * generator.normal(size=(len(p), len(p)))) - np.eye(len(p))) for p in places
@@ -179,7 +179,7 @@ def test_divergences_agree_in_expectation_and_gradient(make_guide):
 def test_the_closed_form_is_the_divergence_of_normals():
     model = ws.Model(ws.networks.MLP(hidden=(2,)), ws.likelihoods.Gaussian(0.5), by_path())
     posterior = model.condition(ws.Batch(np.ones((3, 2)), np.ones(3)))
-    guide, layout = guide_for(posterior), position_layout(posterior)
+    guide, layout = guide_for(posterior), Header.of(posterior).layout()
     scales = {
         "layer0/bias": 0.4,
         "layer1/bias": 0.4,
@@ -211,7 +211,7 @@ def test_a_minibatch_estimates_the_whole():
 
 def test_the_final_value_is_the_mean_of_independent_draws():
     posterior = dense_problem()
-    guide, layout = guide_for(posterior), position_layout(posterior)
+    guide, layout = guide_for(posterior), Header.of(posterior).layout()
     many = plain_rows("dense")[:, 0]
     found = evaluate(jax.random.key(7), posterior, layout, guide, 4000)
     assert abs(found.value - many.mean()) < 6 * 2**0.5 * found.standard_error

@@ -166,7 +166,7 @@ def test_arguments_that_do_not_fit(linear, unchecked):
         predict_linearised(draws, x)
     with pytest.raises(ValueError, match="`link` of predict_linearised must be a known name, got 'probbit'. Did you"):
         predict_linearised(approximation, x, link="probbit")
-    with pytest.raises(TypeError, match="`link` of predict_linearised must be a Link or a name, got float"):
+    with pytest.raises(TypeError, match="`link` of predict_linearised must be a Link or its name, got float"):
         predict_linearised(approximation, x, link=0.5)
     with pytest.raises(ValueError, match=r"`x` of predict_linearised must have shape \(point, 3\), got \(21, 2\)"):
         predict_linearised(approximation, x[:, :2])

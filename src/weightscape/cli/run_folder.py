@@ -4,6 +4,7 @@
     data.safetensors               the rows, in original units; left out where they are large
     draws.json, draws-*            the draws, as they are made
     approximation.json, …          the density that they came from, where the method has one
+    stages/                        runs that the method made on its way, such as its search for a mode
     result.json                    scores, times, health
     report.html, figures/          to look at
 
@@ -22,11 +23,13 @@ from weightscape.core.checks import require
 from weightscape.core.files import map_arrays, read_json, write_arrays, write_json
 from weightscape.data import Batch, Dataset, Scaling, TableSchema, TrainingRange
 from weightscape.draws import Draws
+from weightscape.inference.approximation_run import STAGES
 
 RUN = "run.json"
 RUN_ARRAYS = "run.safetensors"
 DATA = "data.safetensors"
 RESULT = "result.json"
+FIGURES = "figures"
 FORMAT = "weightscape.run"
 VERSION = 1
 
@@ -86,13 +89,11 @@ def clear(folder: Path) -> None:
     for pattern in _DRAWS:
         for file in folder.glob(pattern):
             file.unlink()
-    for inner in folder.glob("mode-*"):
-        clear(inner)
-        inner.rmdir()
     for name in _MADE_BY_RUNS:
         (folder / name).unlink(missing_ok=True)
-    if (folder / "figures").is_dir():
-        shutil.rmtree(folder / "figures")
+    for inner in (FIGURES, STAGES):
+        if (folder / inner).is_dir():
+            shutil.rmtree(folder / inner)
 
 
 def write_run(folder: Path, run: Run, dataset: Dataset) -> None:

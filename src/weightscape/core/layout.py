@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from weightscape.core import tree
 from weightscape.core.types import Tree
@@ -61,8 +61,20 @@ class Layout(eqx.Module):
         leaves = [part.reshape(s).astype(t) for part, s, t in zip(parts, self.shapes, self.dtypes, strict=True)]
         return jax.tree.unflatten(self.structure, leaves)
 
+    def layers(self) -> dict[str, Int[np.ndarray, " _"]]:
+        """Where the weights of each layer lie, by its name; a layer is the leaves that share a parent."""
+        groups: dict[str, list[np.ndarray]] = {}
+        for path in self.paths:
+            groups.setdefault(layer_of(path), []).append(np.arange(self.size)[self.places(path)])
+        return {name: np.concatenate(parts) for name, parts in groups.items()}
+
     def places(self, path: str) -> slice:
         """Where the leaf at `path` lies in the flat vector."""
         i = self.paths.index(path)
         start = sum(self.sizes[:i])
         return slice(start, start + self.sizes[i])
+
+
+def layer_of(path: str) -> str:
+    """The layer that a leaf belongs to: its parent, or itself where it has none."""
+    return path.rpartition("/")[0] or path

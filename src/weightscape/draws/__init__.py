@@ -6,7 +6,7 @@ from weightscape.draws.draws import Draws
 from weightscape.draws.header import Header, decode_header, encode_header
 from weightscape.draws.health import Health, HealthRow, examine_chains
 from weightscape.draws.lppd import RunningLppd, running_lppd
-from weightscape.draws.point import point
+from weightscape.draws.point import best_position, point
 from weightscape.draws.recorder import Examination, Place, Recorder
 from weightscape.draws.sampled import Sampled
 
@@ -23,6 +23,7 @@ __all__ = [
     "Recorder",
     "RunningLppd",
     "Sampled",
+    "best_position",
     "decode_header",
     "diagnose",
     "encode_header",

@@ -5,13 +5,15 @@ A network that the library does not know is stored as a note and must be passed 
 
 from typing import Any, NamedTuple
 
+import jax
 from jaxtyping import Array, Float
 
 from weightscape.core.checks import InputError
 from weightscape.core.config import Encoded, decode, encode
+from weightscape.core.layout import Layout
 from weightscape.data import Batch, Scaling
 from weightscape.networks import Network
-from weightscape.posterior import Joint, Model
+from weightscape.posterior import Joint, Model, Posterior
 
 
 class Header(NamedTuple):
@@ -20,6 +22,16 @@ class Header(NamedTuple):
     model: Joint
     scaling: Scaling | None
     example: Batch
+
+    @staticmethod
+    def of(posterior: Posterior) -> "Header":
+        """What draws from a posterior carry."""
+        return Header(posterior.model, posterior.scaling, posterior.example)
+
+    def layout(self) -> Layout:
+        """Where the entries of a position lie in a flat vector."""
+        start = lambda key: self.model.start_position(key, self.standardised_example())
+        return Layout.of(jax.eval_shape(start, jax.random.key(0)))
 
     def standardised_example(self) -> Float[Array, "point ..."]:
         """The example's inputs as the network sees them."""

@@ -2,9 +2,11 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from weightscape.core import Scalar
+from weightscape.core.checks import require
 from weightscape.core.facts import Facts
 from weightscape.draws.draws import Draws
 from weightscape.posterior import Parameters, Position, Posterior
@@ -25,6 +27,16 @@ def point(posterior: Posterior, position: Position) -> Draws:
         posterior.example,
         facts=Facts(method="point"),
     )
+
+
+def best_position(draws: Draws) -> Position:
+    """The position of highest density among draws."""
+    finite = bool(np.any(np.isfinite(draws.log_density))) or len(draws) == 1
+    remedy = "Pass the posterior when loading an approximation, so that its draws know their density."
+    require(finite, "Draws of which the best one is taken must have a finite log density", "none", remedy)
+    best = np.nanargmax(draws.log_density) if len(draws) > 1 else 0
+    chain, draw = np.unravel_index(best, draws.log_density.shape)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[0, 0]), draws[int(chain), int(draw)].positions())
 
 
 @eqx.filter_jit

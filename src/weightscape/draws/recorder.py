@@ -64,7 +64,7 @@ class Recorder:
         remedy = "Pass `store=folder`, the one that the run was begun with."
         require(store is not None or not resume, "A run to resume must have a store", "none", remedy)
         self._posterior = posterior
-        self._header = Header(posterior.model, posterior.scaling, posterior.example)
+        self._header = Header.of(posterior)
         self._store = _open(store, self._header, identity or {}, resume=resume)
         self._began = time.monotonic()
         self._written = self._began

@@ -10,6 +10,7 @@ Draws from it carry both densities, log p(D, θ) and log q, so that what it gets
 import abc
 import dataclasses
 import os
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,13 +19,13 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from weightscape.core import PRNGKey, Scalar, tree
-from weightscape.core.checks import InputError, require_count
+from weightscape.core.checks import InputError, require_count, require_type
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Header, Health, Sampled
-from weightscape.inference.approximation_files import write_approximation
+from weightscape.inference.approximation_files import load_approximation, write_approximation
 from weightscape.inference.evidence import Evidence, LogEvidence, importance_evidence
-from weightscape.networks import widest_bytes
+from weightscape.networks import Network, widest_bytes
 from weightscape.posterior import Position, Posterior
 
 LINEARISED = "linearised"
@@ -105,6 +106,16 @@ class Approximation(eqx.Module):
     def bare(self) -> "Approximation":
         """The same density without what is known about its run, so that another run's compiles nothing anew."""
         return dataclasses.replace(self, estimate=None, facts=Facts())
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike, posterior: Posterior | None = None, *, network: Network | None = None
+    ) -> Any:
+        """One of this class that `save` wrote; with the posterior, draws know their log p(D, θ)."""
+        loaded = load_approximation(path, posterior, network=network)
+        came, remedy = type(loaded).__name__, "Use `load_approximation`, which reads every kind."
+        require_type(isinstance(loaded, cls), f"`{path}` must hold a {cls.__name__}", came, remedy)
+        return loaded
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a folder that `load_approximation` reads; the data are not in it."""

@@ -8,6 +8,7 @@ takes the state's place, together with what says which run made it:
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from weightscape.inference.approximation_files import (
 )
 from weightscape.inference.method import Circumstances, Method, run_identity
 from weightscape.posterior import Posterior
+
+STAGES = "stages"
+"""The folder, within that of a run, for runs that it makes on its way."""
 
 _STATE_FILES = (STATE_MANIFEST, "draws-*.safetensors", "header-*.safetensors", "state-*.safetensors")
 
@@ -48,6 +52,11 @@ def finished_approximation(key: PRNGKey, method: Method, posterior: Posterior, a
         f"A run continued in `{folder}` must have the {other} {asked[other]}, got {manifest['identity'].get(other)}. "
         "Repeat the first command's options to load its result, or choose another folder."
     )
+
+
+def stage(store: str | os.PathLike | None, name: str) -> Path | None:
+    """Where a run keeps another that it makes on its way, such as its search for a mode."""
+    return None if store is None else Path(store) / STAGES / name
 
 
 def keep_approximation(
@@ -77,5 +86,5 @@ def keep_approximation(
 
 def _run_identity(key: PRNGKey, method: Method, posterior: Posterior) -> dict[str, Any]:
     """Which run this is, as it reads once it was stored."""
-    header = Header(posterior.model, posterior.scaling, posterior.example)
+    header = Header.of(posterior)
     return json.loads(json.dumps({**run_identity(key, method, posterior), "model": encode_header(header).tree}))

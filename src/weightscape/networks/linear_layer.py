@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class AxisOrder:
     """The order in which an array holds points, positions and units.
 
     - `order`: the array's axes as (point, *positions, *units); so `order[0]` is the axis of the points.
@@ -71,20 +71,25 @@ class LinearLayer:
     - `weight`, `bias`: paths of the leaves; `bias` is None where the layer has none.
     - `weight_shape`, `bias_shape`: shapes of the leaves.
     - `weight_order`: the leaf's axes as (*inputs, *outputs).  `bias_order`: the leaf's axes as (*outputs).
-    - `incoming`, `outgoing`: layouts of the array that the layer reads and of the one that it makes. Units that come in
-      are the inputs of a dense layer and the channels of a convolution.
+    - `incoming`, `outgoing`: the axes of the array that the layer reads and of the one that it makes. Units that
+      come in are the inputs of a dense layer and the channels of a convolution.
     - `window`: how a convolution slides; None for a dense layer.
     """
 
     weight: str
     weight_shape: tuple[int, ...]
     weight_order: tuple[int, ...]
-    incoming: Layout
-    outgoing: Layout
+    incoming: AxisOrder
+    outgoing: AxisOrder
     window: Window | None = None
     bias: str | None = None
     bias_shape: tuple[int, ...] = ()
     bias_order: tuple[int, ...] = ()
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """Paths of the weight and, where there is one, of the bias."""
+        return (self.weight,) if self.bias is None else (self.weight, self.bias)
 
     @property
     def kind(self) -> str:

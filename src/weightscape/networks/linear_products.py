@@ -9,7 +9,7 @@ Anything that is not certainly one of these is refused with a reason.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from weightscape.networks.linear_layer import Layout, LinearLayer, Window
+from weightscape.networks.linear_layer import AxisOrder, LinearLayer, Window
 from weightscape.networks.traced_moves import Origins
 from weightscape.networks.traced_program import Step
 
@@ -53,8 +53,8 @@ def dense_layer(product: Product) -> LinearLayer:
         product.name,
         product.leaf_shape,
         _leaf_order(product, [*mine, *outputs]),
-        _layout(product.other_shape, [product.point, *positions, *inputs], num_units=len(inputs)),
-        _layout(product.output_shape, made_at, num_units=len(outputs)),
+        _axis_order(product.other_shape, [product.point, *positions, *inputs], num_units=len(inputs)),
+        _axis_order(product.output_shape, made_at, num_units=len(outputs)),
     )
 
 
@@ -78,8 +78,8 @@ def convolution_layer(product: Product) -> LinearLayer:
         product.name,
         product.leaf_shape,
         _leaf_order(product, [channel, *places, output]),
-        _layout(product.other_shape, [seen[0], *seen[2:], seen[1]], num_units=1),
-        _layout(product.output_shape, [made[0], *made[2:], made[1]], num_units=1),
+        _axis_order(product.other_shape, [seen[0], *seen[2:], seen[1]], num_units=1),
+        _axis_order(product.output_shape, [made[0], *made[2:], made[1]], num_units=1),
         window,
     )
 
@@ -106,7 +106,7 @@ def _leaf_sizes(product: Product, axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(1 if origin is None else product.leaf_shape[origin] for origin in origins)
 
 
-def _layout(shape: tuple[int, ...], order: Sequence[int], *, num_units: int) -> Layout:
+def _axis_order(shape: tuple[int, ...], order: Sequence[int], *, num_units: int) -> AxisOrder:
     sizes = tuple(shape[axis] for axis in order)
     split = len(order) - num_units
-    return Layout(tuple(int(axis) for axis in order), sizes[1:split], sizes[split:])
+    return AxisOrder(tuple(int(axis) for axis in order), sizes[1:split], sizes[split:])

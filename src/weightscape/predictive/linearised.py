@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from jaxtyping import ArrayLike
 
-from weightscape.core.checks import InputError, require_known, require_type
+from weightscape.core.checks import InputError
+from weightscape.core.choices import chosen
 from weightscape.inference.gaussian import Gaussian
 from weightscape.likelihoods import ClassificationLikelihood, Likelihood
 from weightscape.likelihoods import Gaussian as GaussianNoise
@@ -49,21 +50,15 @@ def predict_linearised(
 
     """
     network, inputs = linearise(approximation, x, memory=memory, caller="predict_linearised")
-    chosen = _chosen_link(link, network.model.likelihood)
+    integral = _chosen_link(link, network.model.likelihood)
     header = approximation.header
-    return Predictive(chosen.mixture(network, inputs, memory), Units(header.scaling, header.example.y))
+    return Predictive(integral.mixture(network, inputs, memory), Units(header.scaling, header.example.y))
 
 
 def _chosen_link(link: Link | str | None, likelihood: Likelihood) -> Link:
     if link is None:
         return _default_link(likelihood)
-    if isinstance(link, str):
-        require_known("`link` of predict_linearised", link, LINKS)
-        return LINKS[link]()
-    remedy = f"Pass a link such as FunctionSamples(key), or one of: {', '.join(LINKS)}."
-    came = type(link).__name__
-    require_type(isinstance(link, Link), "`link` of predict_linearised must be a Link or a name", came, remedy)
-    return link
+    return chosen("`link` of predict_linearised", link, Link, LINKS)
 
 
 def _default_link(likelihood: Likelihood) -> Link:

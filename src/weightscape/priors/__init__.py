@@ -1,6 +1,6 @@
 """Priors: densities over parameter trees and over scales."""
 
-from weightscape.priors.by_path import ByPath
+from weightscape.priors.by_path import ByPath, is_own_coordinate, prior_at
 from weightscape.priors.correlated import FullNormal, LowRankNormal, MatrixNormal
 from weightscape.priors.discrete import Discrete, binary, signs, ternary
 from weightscape.priors.fitted import Fitted
@@ -46,6 +46,8 @@ __all__ = [
     "automatic_relevance",
     "binary",
     "excess_kurtosis",
+    "is_own_coordinate",
+    "prior_at",
     "shrinkage",
     "signs",
     "soft_threshold",

@@ -14,7 +14,7 @@ from weightscape.core import tree
 from weightscape.core.checks import require
 from weightscape.core.config import registered
 from weightscape.core.types import PRNGKey, Scalar, Tree
-from weightscape.priors.prior import NOTHING, Constrained, Coordinates, Prior
+from weightscape.priors.prior import NOTHING, Constrained, Coordinates, Prior, RealPrior
 
 Parts = tuple[tuple[str, Prior], ...]
 
@@ -94,6 +94,18 @@ class ByPath(Prior):
             pattern: one.latent for (pattern, _), one in zip(self.parts, made, strict=True) if one.latent != NOTHING
         }
         return Coordinates(_join(like, [one.params for one in made]), latents or NOTHING)
+
+
+def prior_at(prior: Prior, path: str) -> Prior:
+    """The prior of the leaf at `path`: the prior itself, or the part that `ByPath` gives it."""
+    while isinstance(prior, ByPath):
+        prior = next(part for pattern, part in prior.parts if fnmatch.fnmatchcase(path, pattern))
+    return prior
+
+
+def is_own_coordinate(prior: Prior, path: str) -> bool:
+    """Whether the weights at `path` are what samplers move, with no latent scale in between."""
+    return isinstance(prior_at(prior, path), RealPrior)
 
 
 def _join(like: Tree, parts: list[dict[str, Tree]]) -> Tree:

@@ -5,7 +5,6 @@
 It lives in unconstrained positions, so a noise scale that is inferred is log-normal under it.
 """
 
-import os
 from typing import Any
 
 import equinox as eqx
@@ -15,15 +14,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from weightscape.core import PRNGKey, Scalar
-from weightscape.core.checks import require, require_type, shape_of
+from weightscape.core.checks import require, shape_of
 from weightscape.core.facts import Facts
 from weightscape.core.layout import Layout
 from weightscape.draws import Header
 from weightscape.inference.approximation import Approximation
-from weightscape.inference.approximation_files import load_approximation, storable
+from weightscape.inference.approximation_files import storable
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian.covariance import Covariance
-from weightscape.networks import Network
 from weightscape.posterior import Position, Posterior
 
 
@@ -59,7 +57,7 @@ class Gaussian(Approximation):
     ) -> "Gaussian":
         """N(mean, covariance) as an approximation of `posterior`."""
         layout = Layout.of(mean)
-        header = Header(posterior.model, posterior.scaling, posterior.example)
+        header = Header.of(posterior)
         return Gaussian(header, posterior, estimate, facts or Facts(), layout.flatten(mean), covariance, layout)
 
     @property
@@ -89,23 +87,11 @@ class Gaussian(Approximation):
         log_volume = self.covariance.log_determinant() + self.covariance.num_free * np.log(2 * np.pi)
         return -0.5 * (jnp.sum(white**2) + log_volume)
 
-    @staticmethod
-    def load(
-        path: str | os.PathLike, posterior: Posterior | None = None, *, network: Network | None = None
-    ) -> "Gaussian":
-        """Read what `save` wrote; with the posterior, draws know their log p(D, θ)."""
-        loaded = load_approximation(path, posterior, network=network)
-        remedy = "Use `load_approximation`."
-        require_type(isinstance(loaded, Gaussian), f"`{path}` must hold a Gaussian", type(loaded).__name__, remedy)
-        return loaded
-
 
 def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> Gaussian:
-    x = header.standardised_example()
-    like = jax.eval_shape(lambda key: header.model.start_position(key, x), jax.random.key(0))
     location = jnp.asarray(parts["location"])
     known = (header, posterior, parts["estimate"], parts["facts"])
-    return Gaussian(*known, location, parts["covariance"], Layout.of(like))
+    return Gaussian(*known, location, parts["covariance"], header.layout())
 
 
 storable(

@@ -18,7 +18,8 @@ from weightscape.inference.laplace.curvature import RowCurvature
 from weightscape.inference.laplace.kronecker_information import KroneckerInformation
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
 from weightscape.inference.laplace.products import over_points
-from weightscape.inference.laplace.taps import Tapped, layer_input_bytes, matrix_places, tapped_layers
+from weightscape.inference.laplace.taps import Tapped, layer_input_bytes, tapped_layers
+from weightscape.inference.layer_matrix import matrix_places
 
 
 class KroneckerBlock(NamedTuple):
@@ -44,7 +45,7 @@ def kronecker_blocks(
     for layer in tapped.chosen:
         inputs, outputs = factors[layer.weight]
         scale = around.posterior.likelihood_power / (around.posterior.num_points * layer.num_positions)
-        outputs, places = scale.astype(outputs.dtype) * outputs, matrix_places(around, layer)
+        outputs, places = scale.astype(outputs.dtype) * outputs, around.numbers()[matrix_places(layer, around.layout)]
         rows = [(layer.weight, slice(None))]
         if layer.bias is not None and not joint_bias:
             rows = [(layer.weight, slice(0, -1)), (layer.bias, slice(-1, None))]

@@ -10,21 +10,19 @@ References: MacKay (1992); Daxberger et al. (2021), Laplace redux.
 
 import dataclasses
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from weightscape.core import InputTypeError, PRNGKey, Scalar, registered
 from weightscape.core.checks import require, require_count
 from weightscape.core.choices import HAS_NAMES
 from weightscape.core.facts import Facts
-from weightscape.draws import Draws, point
+from weightscape.draws import Draws, best_position, point
 from weightscape.inference.approximation import LINEARISED, Approximation
-from weightscape.inference.approximation_run import finished_approximation, keep_approximation
+from weightscape.inference.approximation_run import finished_approximation, keep_approximation, stage
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Blocks, Covariance, Gaussian
 from weightscape.inference.laplace.curvature import Curvature, RowCurvature, as_curvature
@@ -39,7 +37,7 @@ from weightscape.inference.laplace.weights import Weights, as_weights
 from weightscape.inference.method import Circumstances, DensityMethod, Init, Method, settings
 from weightscape.inference.point import MAP
 from weightscape.inference.start import require_gradient
-from weightscape.posterior import Position, Posterior
+from weightscape.posterior import Posterior
 
 
 @registered("inference.Laplace")
@@ -72,10 +70,10 @@ class Laplace(DensityMethod):
         if finished is not None:
             return finished
         began = time.monotonic()
-        bent = self._bend(posterior, self._mode(key, posterior, around.init, around, 0))
+        expansion = self._expand(posterior, self._mode(key, posterior, around.init, around, 0))
         if self.tuning is not None:
-            bent = self._tuned(key, bent, self.tuning, around)
-        gaussian = self._gaussian(bent, time.monotonic() - began)
+            expansion = self._tuned(key, expansion, self.tuning, around)
+        gaussian = self._gaussian(expansion, time.monotonic() - began)
         keep_approximation(key, self, gaussian, around, posterior)
         return gaussian
 
@@ -83,44 +81,46 @@ class Laplace(DensityMethod):
         """Draws whose best one is μ: those that were brought, or what `mode` finds in round i."""
         if i == 0 and isinstance(start, Draws):
             return start
-        store = None if around.store is None else Path(around.store) / f"mode-{i}"
+        store = stage(around.store, f"mode-{i}")
         key, progress = jax.random.fold_in(key, i), around.progress
         found = self.mode.run(key, posterior, init=start, store=store, progress=progress, resume=around.resume)
         if not isinstance(found, Draws):
             raise InputTypeError(f"`mode` of Laplace must give a point, got {type(found).__name__}. Use MAP().")
         return point(posterior, polished(posterior, best_position(found), self.polish)) if self.polish else found
 
-    def _tuned(self, key: PRNGKey, bent: "_Bent", tuning: EvidenceTuning, around: Circumstances) -> "_Bent":
+    def _tuned(
+        self, key: PRNGKey, expansion: "_Expansion", tuning: EvidenceTuning, around: Circumstances
+    ) -> "_Expansion":
         """The mode under scales that the evidence chose; between rounds it is sought anew."""
         factors: dict[str, float] = {}
         for i in range(1, tuning.rounds + 1):
-            tuned = tune(LaplaceEvidence(bent.around, bent.information, self.curvature), tuning)
+            tuned = tune(LaplaceEvidence(expansion.around, expansion.information, self.curvature), tuning)
             factors = {name: factors.get(name, 1.0) * factor for name, factor in tuned.factors.items()}
             if i == tuning.rounds:
-                bent = bent.under(tuned.posterior, tuned.information)
+                expansion = expansion.under(tuned.posterior, tuned.information)
             else:
-                here = point(tuned.posterior, bent.around.layout.unflatten(bent.around.location))
-                bent = self._bend(tuned.posterior, self._mode(key, tuned.posterior, here, around, i))
-        return bent._replace(notes={**bent.notes, "tuned": factors})
+                here = point(tuned.posterior, expansion.around.layout.unflatten(expansion.around.location))
+                expansion = self._expand(tuned.posterior, self._mode(key, tuned.posterior, here, around, i))
+        return expansion._replace(notes={**expansion.notes, "tuned": factors})
 
-    def _bend(self, posterior: Posterior, found: Draws) -> "_Bent":
+    def _expand(self, posterior: Posterior, found: Draws) -> "_Expansion":
         whole = Neighbourhood.of(posterior, best_position(found))
         around = whole.restricted(self.weights.places(whole))
         structure = self.structure or default_structure(self.curvature, around.num_free)
         information, notes = structure.fit(self.curvature, around)
-        return _Bent(around, structure, information, {**notes, "structure": type(structure).__name__})
+        return _Expansion(around, structure, information, {**notes, "structure": type(structure).__name__})
 
-    def _gaussian(self, bent: "_Bent", seconds: float) -> Gaussian:
-        around, prior = bent.around, prior_precision(bent.around, bent.structure)
-        _require_positive_definite(bent.information, prior)
-        covariance, evidence, distance = _solve(around, bent.information, prior)
+    def _gaussian(self, expansion: "_Expansion", seconds: float) -> Gaussian:
+        around, prior = expansion.around, prior_precision(expansion.around, expansion.structure)
+        _require_positive_definite(expansion.information, prior)
+        covariance, evidence, distance = _solve(around, expansion.information, prior)
         found = {
             "distance_to_mode": float(distance),
             LINEARISED: isinstance(self.curvature, RowCurvature),
             "seconds": seconds,
             "complete": True,
         }
-        known, whole = {**settings(self), **bent.notes, **found}, covariance
+        known, whole = {**settings(self), **expansion.notes, **found}, covariance
         if around.free is not None:
             whole = Blocks((covariance,), (around.free,), around.layout.size)
         estimate = None
@@ -130,24 +130,18 @@ class Laplace(DensityMethod):
         return Gaussian.over(around.posterior, mean, whole, estimate=estimate, facts=Facts(**known))
 
 
-class _Bent(NamedTuple):
-    """A mode, and the information there in a structure."""
+class _Expansion(NamedTuple):
+    """The posterior around a mode, to second order: the information there, in a structure."""
 
     around: Neighbourhood
     structure: Structure
     information: Information
     notes: dict[str, Any]
 
-    def under(self, posterior: Posterior, information: Information) -> "_Bent":
+    def under(self, posterior: Posterior, information: Information) -> "_Expansion":
         """The same mode under other scales."""
         around = dataclasses.replace(self.around, posterior=posterior)
         return self._replace(around=around, information=information)
-
-
-def best_position(found: Draws) -> Position:
-    """The position of highest density among draws."""
-    chain, draw = np.unravel_index(np.argmax(np.asarray(found.log_density)), found.log_density.shape)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf[0, 0]), found[int(chain), int(draw)].positions())
 
 
 def _require_positive_definite(information: Information, prior: Precision) -> None:

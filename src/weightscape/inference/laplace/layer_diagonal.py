@@ -15,7 +15,8 @@ from jaxtyping import Array, Float
 from weightscape.inference.laplace.curvature import RowCurvature
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
 from weightscape.inference.laplace.products import diagonal, over_points
-from weightscape.inference.laplace.taps import Tap, Tapped, layer_input_bytes, matrix_places, tapped_layers
+from weightscape.inference.laplace.taps import Tap, Tapped, layer_input_bytes, tapped_layers
+from weightscape.inference.layer_matrix import matrix_places
 
 
 def layered_diagonal(curvature: RowCurvature, around: Neighbourhood) -> Float[Array, " free"]:
@@ -24,12 +25,11 @@ def layered_diagonal(curvature: RowCurvature, around: Neighbourhood) -> Float[Ar
     made, is_made = jnp.zeros((around.num_free,), around.location.dtype), np.zeros(around.num_free, bool)
     for path, entries in (_diagonals(curvature, around, tapped) if tapped.chosen else {}).items():
         layer = next(layer for layer in tapped.chosen if layer.weight == path)
-        where = matrix_places(around, layer).ravel()
+        where = around.numbers()[matrix_places(layer, around.layout)].ravel()
         made, is_made[where] = made.at[where].set(entries.ravel()), True
     rest = np.flatnonzero(~is_made)
     if len(rest):
-        some = around.restricted(rest if around.free is None else np.asarray(around.free)[rest])
-        made = made.at[rest].set(diagonal(curvature, some))
+        made = made.at[rest].set(diagonal(curvature, around.within(rest)))
     return made
 
 

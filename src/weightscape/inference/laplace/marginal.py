@@ -61,8 +61,11 @@ class LaplaceEvidence(eqx.Module):
     @eqx.filter_jit
     def __call__(self, prior: Prior, likelihood: Likelihood | None = None) -> Scalar:
         """log p(D) under `prior`, which must treat each weight alone, and `likelihood`, which may have other noise."""
-        changed = self.under(prior, likelihood)
-        return log_evidence(changed.around, changed.information, diagonal_precision(changed.around))
+        return self.under(prior, likelihood).value()
+
+    def value(self) -> Scalar:
+        """log p(D) under the posterior's own prior, which must treat each weight alone."""
+        return log_evidence(self.around, self.information, diagonal_precision(self.around))
 
     def under(self, prior: Prior, likelihood: Likelihood | None = None) -> "LaplaceEvidence":
         """The same mode under another prior and another noise."""

@@ -9,10 +9,9 @@ with the likelihood's own parameters, the log likelihood, and the log prior.
 import dataclasses
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Shaped
+from jaxtyping import Array, Float, Int, Shaped
 
 from weightscape.core import Scalar
 from weightscape.core.layout import Layout
@@ -42,6 +41,18 @@ class Neighbourhood(eqx.Module):
         """The same place with only these weights moving."""
         return dataclasses.replace(self, free=None if free is None else jnp.asarray(free))
 
+    def within(self, some: Int[np.ndarray, " some"]) -> "Neighbourhood":
+        """The same place with only some of the weights that move here moving: numbers of 0 to k − 1."""
+        return self.restricted(some if self.free is None else np.asarray(self.free)[some])
+
+    def numbers(self) -> Int[np.ndarray, " weight"]:
+        """Of each place of the flat vector which of the k moving weights it is; −1 where it does not move."""
+        if self.free is None:
+            return np.arange(self.layout.size)
+        numbers = np.full(self.layout.size, -1)
+        numbers[np.asarray(self.free)] = np.arange(self.num_free)
+        return numbers
+
     @property
     def num_free(self) -> int:
         """k, how many weights move."""
@@ -58,9 +69,7 @@ class Neighbourhood(eqx.Module):
     def coordinates(self, v: Float[Array, " free"], x: Float[Array, "point ..."]) -> Float[Array, "point coordinate"]:
         """What the likelihood sees of each point: the network's outputs, then its own parameters name by name."""
         parameters = self.posterior.constrain(self.position(v))
-        outputs = self.posterior.model.network.apply(parameters.network, x)
-        own = [jnp.ravel(parameters.likelihood[name]) for name in sorted(parameters.likelihood)]
-        return jnp.concatenate([outputs, *(jnp.broadcast_to(o[None], (len(x), len(o))) for o in own)], axis=1)
+        return joined(self.posterior.model.network.apply(parameters.network, x), parameters.likelihood)
 
     def split(self, coordinates: Float[Array, "point coordinate"]) -> tuple[Float[Array, "point output"], Own]:
         """The inverse of `coordinates`: outputs and the own parameters by name."""
@@ -92,21 +101,7 @@ class Neighbourhood(eqx.Module):
         return self.posterior.constrain(self.layout.unflatten(self.location))
 
 
-def unmoved_leaves(neighbourhood: Neighbourhood) -> frozenset[str]:
-    """Paths of the network's leaves whose coordinates are the weights themselves.
-
-    So it is under priors without latent scales; under others a weight is a product of coordinates. It is tried at the
-    location and beside it.
-    """
-    paths = Layout.of(jax.eval_shape(neighbourhood.parameters).network).paths
-    here, beside = (np.asarray(_are_unmoved(neighbourhood, shift)) for shift in (0.0, 0.37))
-    return frozenset(path for path, same in zip(paths, here & beside, strict=True) if same)
-
-
-@eqx.filter_jit
-def _are_unmoved(neighbourhood: Neighbourhood, shift: float | Array) -> Bool[Array, " leaf"]:
-    """Of each leaf of the network: whether its weights are the coordinates, at the location plus `shift`."""
-    position = neighbourhood.layout.unflatten(neighbourhood.location + shift)
-    params = neighbourhood.posterior.constrain(position).network
-    same = jax.tree.map(lambda a, b: jnp.all(a == b), position.network, params)
-    return jnp.array(jax.tree.leaves(same))
+def joined(outputs: Float[Array, "point output"], own: Own) -> Float[Array, "point coordinate"]:
+    """Outputs and, at every point alike, the likelihood's own parameters name by name."""
+    flat = [jnp.ravel(own[name]) for name in sorted(own)]
+    return jnp.concatenate([outputs, *(jnp.broadcast_to(o[None], (len(outputs), len(o))) for o in flat)], axis=1)

@@ -13,9 +13,8 @@ from jaxtyping import Array, Float
 from weightscape.core.checks import require
 from weightscape.inference.laplace.information import Precision
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
+from weightscape.inference.laplace.products import symmetric_matrix
 from weightscape.inference.laplace.structures import FullStructure, Structure
-
-_COLUMNS = 64
 
 
 def prior_precision(around: Neighbourhood, structure: Structure) -> Precision:
@@ -48,8 +47,4 @@ def _product(around: Neighbourhood, vector: Float[Array, " free"]) -> Float[Arra
 
 @eqx.filter_jit
 def _matrix(around: Neighbourhood) -> Float[Array, "free free"]:
-    unit = lambda i: jnp.zeros((around.num_free,), around.location.dtype).at[i].set(1)
-    columns = jax.lax.map(
-        lambda i: _product(around, unit(i)), jnp.arange(around.num_free), batch_size=min(_COLUMNS, around.num_free)
-    )
-    return 0.5 * (columns + columns.T)
+    return symmetric_matrix(lambda vector: _product(around, vector), around)

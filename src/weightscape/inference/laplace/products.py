@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from weightscape.core import tree
 from weightscape.inference.laplace.curvature import Curvature, RowCurvature
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
+from weightscape.networks import widest_bytes
 
 _CHUNK_BYTES = 128 * 2**20
 _COLUMNS = 64
@@ -30,13 +31,7 @@ def dense(curvature: Curvature, around: Neighbourhood) -> Float[Array, "free fre
             return flat.T @ flat
 
         return _power(around) * over_points(of_chunk, around, _row_bytes(around))
-    unit = lambda i: jnp.zeros((around.num_free,), around.location.dtype).at[i].set(1)
-    columns = jax.lax.map(
-        lambda i: times(curvature, around, unit(i)),
-        jnp.arange(around.num_free),
-        batch_size=min(_COLUMNS, around.num_free),
-    )
-    return 0.5 * (columns + columns.T)  # rounding alone is not symmetric
+    return symmetric_matrix(lambda vector: times(curvature, around, vector), around)
 
 
 @eqx.filter_jit
@@ -48,9 +43,7 @@ def diagonal(curvature: Curvature, around: Neighbourhood) -> Float[Array, " free
             return jnp.sum(_rows(curvature, around, x, y) ** 2 * is_there[:, None, None], axis=(0, 1))
 
         return _power(around) * over_points(of_chunk, around, _row_bytes(around))
-    unit = lambda i: jnp.zeros((around.num_free,), around.location.dtype).at[i].set(1)
-    entry = lambda i: times(curvature, around, unit(i))[i]
-    return jax.lax.map(entry, jnp.arange(around.num_free), batch_size=min(_COLUMNS, around.num_free))
+    return each_unit(lambda unit: unit @ times(curvature, around, unit), around)
 
 
 @eqx.filter_jit
@@ -68,6 +61,21 @@ def times(curvature: Curvature, around: Neighbourhood, vector: Float[Array, " fr
         return jax.vjp(outputs, around.centre())[1](weighed)[0]
 
     return _power(around) * over_points(of_chunk, around, _outputs_bytes(around))
+
+
+def symmetric_matrix(
+    product: Callable[[Float[Array, " free"]], Float[Array, " free"]], around: Neighbourhood
+) -> Float[Array, "free free"]:
+    """The matrix behind a product with vectors, column by column."""
+    columns = each_unit(product, around)
+    return 0.5 * (columns + columns.T)  # rounding alone is not symmetric
+
+
+def each_unit(function: Callable[[Float[Array, " free"]], Array], around: Neighbourhood) -> Float[Array, "free ..."]:
+    """`function` of every unit vector over the weights that move, a few at a time."""
+    unit = lambda i: jnp.zeros((around.num_free,), around.location.dtype).at[i].set(1)
+    few = min(_COLUMNS, around.num_free)
+    return jax.lax.map(lambda i: function(unit(i)), jnp.arange(around.num_free), batch_size=few)
 
 
 def over_points(
@@ -108,8 +116,9 @@ def _row_bytes(around: Neighbourhood) -> int:
 
 
 def _outputs_bytes(around: Neighbourhood) -> int:
-    """A guess at what a point takes on its way through the network: as much as its weights have rows."""
-    return 64 * (around.posterior.x[0].size + 1024)
+    """What a point takes on its way through the network, a few times its largest array."""
+    params = jax.eval_shape(around.parameters).network
+    return 8 * widest_bytes(around.posterior.model.network, params, around.posterior.x[:1])
 
 
 def _power(around: Neighbourhood) -> Array:

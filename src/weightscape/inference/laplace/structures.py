@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from weightscape.core import registered
 from weightscape.core.checks import InputError, require, require_count
 from weightscape.core.choices import chosen
-from weightscape.core.layout import Layout
 from weightscape.inference.laplace.curvature import Curvature, RowCurvature
 from weightscape.inference.laplace.information import (
     BlockInformation,
@@ -66,10 +64,11 @@ class LayerStructure(Structure):
     """The blocks of H over the leaves of each layer: those with the same parent in the tree."""
 
     def fit(self, curvature: Curvature, around: Neighbourhood) -> Fit:
-        blocks = {name: where for name, where in layer_places(around).items() if len(where)}
+        numbers = {name: around.numbers()[where] for name, where in around.layout.layers().items()}
+        blocks = {name: which[which >= 0] for name, which in numbers.items() if np.any(which >= 0)}
         for name, where in blocks.items():
             _require_small(len(where), f"The block of {name}")
-        parts = [DenseInformation(dense(curvature, _within(around, where))) for where in blocks.values()]
+        parts = [DenseInformation(dense(curvature, around.within(where))) for where in blocks.values()]
         return Fit(BlockInformation(tuple(parts), _arrays(blocks.values()), around.num_free), {"blocks": list(blocks)})
 
 
@@ -106,7 +105,7 @@ class KroneckerStructure(Structure):
         parts: list[Information] = [block.information for block in blocks]
         places = [block.places for block in blocks]
         if len(rest):
-            parts.append(DiagonalInformation(diagonal(curvature, _within(around, rest))))
+            parts.append(DiagonalInformation(diagonal(curvature, around.within(rest))))
             places.append(rest)
         notes = {"kronecker": [block.name for block in blocks], "diagonal": left_out}
         return Fit(BlockInformation(tuple(parts), _arrays(places), around.num_free), notes)
@@ -153,24 +152,6 @@ def default_structure(curvature: Curvature, num_free: int) -> Structure:
     """All of H where it is small, Kronecker factors beyond."""
     small = num_free <= _FULL_BY_DEFAULT or not isinstance(curvature, RowCurvature)
     return FullStructure() if small else KroneckerStructure()
-
-
-def layer_places(around: Neighbourhood) -> dict[str, Int[np.ndarray, " _"]]:
-    """Places of each layer among the weights that move; a layer is the leaves that share a parent."""
-    layout: Layout = around.layout
-    number = np.full(layout.size, -1)
-    free = np.arange(layout.size) if around.free is None else np.asarray(around.free)
-    number[free] = np.arange(len(free))
-    groups: dict[str, list[np.ndarray]] = {}
-    for path in layout.paths:
-        inside = number[layout.places(path)]
-        groups.setdefault(path.rpartition("/")[0] or path, []).append(inside[inside >= 0])
-    return {name: np.concatenate(parts) for name, parts in groups.items()}
-
-
-def _within(around: Neighbourhood, where: Int[np.ndarray, " part"]) -> Neighbourhood:
-    """The neighbourhood in which only some of the moving weights move."""
-    return around.restricted(where if around.free is None else np.asarray(around.free)[where])
 
 
 def _arrays(places: Any) -> tuple:

@@ -11,17 +11,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from weightscape.inference.laplace.curvature import RowCurvature
-from weightscape.inference.laplace.neighbourhood import Neighbourhood, unmoved_leaves
-from weightscape.networks import (
-    LinearLayer,
-    LinearLayers,
-    canonical_bias_indices,
-    canonical_indices,
-    find_linear_layers,
-)
+from weightscape.inference.laplace.neighbourhood import Neighbourhood, joined
+from weightscape.inference.layer_matrix import network_path
+from weightscape.networks import LinearLayer, LinearLayers, find_linear_layers
+from weightscape.priors import is_own_coordinate
 
 
 class Tap(NamedTuple):
@@ -62,7 +58,7 @@ class Tapped(eqx.Module):
             return self.layers.apply(params, x, handler), inputs
 
         outputs, pull, inputs = jax.vjp(run, zeros, has_aux=True)
-        factors = curvature.factors(around, _with_own(around, outputs), y)[:, : outputs.shape[1]]
+        factors = curvature.factors(around, joined(outputs, around.parameters().likelihood), y)[:, : outputs.shape[1]]
         gradients = jax.vmap(lambda factor: pull(factor)[0], 2)(factors)
         return {path: Tap(_homogeneous(chosen[path], inputs[path]), gradients[path]) for path in chosen}
 
@@ -71,10 +67,10 @@ def tapped_layers(around: Neighbourhood) -> tuple[Tapped, dict[str, str]]:
     """The layers to tap, and why other leaves are in none of them."""
     network, params_like = around.posterior.model.network, jax.eval_shape(around.parameters).network
     found = find_linear_layers(network, params_like, around.posterior.x[:1])
-    unmoved, reasons, chosen = unmoved_leaves(around), dict(found.others), []
+    reasons, chosen = dict(found.others), []
     for layer in found.layers:
-        leaves = [path for path in (layer.weight, layer.bias) if path is not None]
-        if not all(path in unmoved for path in leaves):
+        leaves = layer.leaves
+        if not all(is_own_coordinate(around.posterior.model.prior, path) for path in leaves):
             reasons |= dict.fromkeys(leaves, "a product with latent scales of the prior")
         elif all(_moves(around, path) for path in leaves):
             chosen.append(layer)
@@ -82,19 +78,6 @@ def tapped_layers(around: Neighbourhood) -> tuple[Tapped, dict[str, str]]:
             reasons |= dict.fromkeys(leaves, "only a part of its layer moves")
     moving = {path: reason for path, reason in reasons.items() if _moves(around, path)}
     return Tapped(found, tuple(chosen)), moving
-
-
-def matrix_places(around: Neighbourhood, layer: LinearLayer) -> Int[np.ndarray, "row output"]:
-    """Where the entries of the canonical matrix, the bias as its last row, lie among the weights that move."""
-    rows = [canonical_indices(layer) + _start(around, layer.weight)]
-    if layer.bias is not None:
-        rows.append(canonical_bias_indices(layer)[None] + _start(around, layer.bias))
-    places = np.concatenate(rows)
-    if around.free is None:
-        return places
-    number = np.full(around.layout.size, -1)
-    number[np.asarray(around.free)] = np.arange(around.num_free)
-    return number[places]
 
 
 def layer_input_bytes(tapped: Tapped, around: Neighbourhood, num_factors: int) -> int:
@@ -106,12 +89,7 @@ def layer_input_bytes(tapped: Tapped, around: Neighbourhood, num_factors: int) -
 
 
 def _moves(around: Neighbourhood, path: str) -> bool:
-    where = around.layout.places(f"network/{path}" if path else "network")
-    return around.free is None or bool(np.all(np.isin(np.arange(where.start, where.stop), np.asarray(around.free))))
-
-
-def _start(around: Neighbourhood, path: str) -> int:
-    return around.layout.places(f"network/{path}" if path else "network").start
+    return bool(np.all(around.numbers()[around.layout.places(network_path(path))] >= 0))
 
 
 def _homogeneous(
@@ -120,9 +98,3 @@ def _homogeneous(
     if layer.bias is None:
         return inputs
     return jnp.concatenate([inputs, jnp.ones((*inputs.shape[:2], 1), inputs.dtype)], axis=2)
-
-
-def _with_own(around: Neighbourhood, outputs: Float[Array, "point output"]) -> Float[Array, "point coordinate"]:
-    own = around.parameters().likelihood
-    flat = [jnp.ravel(own[name]) for name in sorted(own)]
-    return jnp.concatenate([outputs, *(jnp.broadcast_to(o[None], (len(outputs), len(o))) for o in flat)], axis=1)

@@ -5,7 +5,6 @@
 After training, with the mode held (`rounds=1`), or during it: train, choose ψ, train on, and so on (`rounds` > 1).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -15,12 +14,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
-from weightscape.core import InputError, registered, tree
+from weightscape.core import InputError, Scalar, registered
 from weightscape.core.checks import require, require_count, require_known
-from weightscape.core.layout import Layout
+from weightscape.core.layout import Layout, layer_of
 from weightscape.inference.laplace.information import Information
 from weightscape.inference.laplace.marginal import LaplaceEvidence, one_noise
-from weightscape.likelihoods import Gaussian, Likelihood
+from weightscape.likelihoods import Gaussian
 from weightscape.posterior import Posterior
 from weightscape.priors import FanInNormal, Normal, Prior
 
@@ -54,69 +53,75 @@ class Tuned(NamedTuple):
 
     posterior: Posterior
     information: Information
-    log_evidence: float
     factors: dict[str, float]
 
 
 def tune(evidence: LaplaceEvidence, tuning: EvidenceTuning) -> Tuned:
     """The scales of largest evidence, with the mode held."""
-    model = evidence.around.posterior.model
-    names, apply = _choices(evidence, tuning)
+    scaling = _scaling(evidence, tuning)
 
-    @eqx.filter_jit
-    def loss(evidence, log_factors):
-        return -evidence(*apply(model.prior, model.likelihood, log_factors))
+    def loss(log_factors: np.ndarray) -> list[np.ndarray]:
+        found = _loss(evidence, scaling, jnp.asarray(log_factors, evidence.around.location.dtype))
+        return [np.asarray(part, np.float64) for part in found]
 
-    value_and_gradient = lambda t: [
-        np.asarray(part, np.float64) for part in eqx.filter_value_and_grad(lambda t: loss(evidence, t))(jnp.asarray(t))
-    ]
-    start = np.zeros(len(names), evidence.around.location.dtype)
-    found = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=[(-_BOUND, _BOUND)] * len(names))
+    bounds = [(-_BOUND, _BOUND)] * len(scaling.names)
+    found = minimize(loss, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds)
     finite = bool(np.isfinite(found.fun))
     require(finite, "The evidence must be finite where it is largest", found.fun, "Fix the prior's scale instead.")
-    chosen = evidence.under(*apply(model.prior, model.likelihood, jnp.asarray(found.x, start.dtype)))
-    factors = {name: float(np.exp(t)) for name, t in zip(names, found.x, strict=True)}
-    return Tuned(chosen.around.posterior, chosen.information, -float(found.fun), factors)
+    chosen = scaling(evidence, jnp.asarray(found.x, evidence.around.location.dtype))
+    factors = {name: float(np.exp(t)) for name, t in zip(scaling.names, found.x, strict=True)}
+    return Tuned(chosen.around.posterior, chosen.information, factors)
 
 
-Apply = Callable[[Prior, Likelihood, Float[Array, " choice"]], tuple[Prior, Likelihood]]
+class _Scaling(eqx.Module):
+    """How factors change the scales of prior and noise; it holds no numbers, so a new round compiles nothing.
+
+    - `names`: of the factors.  `factor_of`: which one each leaf of the network takes; empty where the prior stays.
+    - `noise`: whether the last factor is the noise's.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    factor_of: tuple[int, ...] = eqx.field(static=True)
+    noise: bool = eqx.field(static=True)
+
+    def __call__(self, evidence: LaplaceEvidence, log_factors: Float[Array, " factor"]) -> LaplaceEvidence:
+        """The evidence with its scales multiplied by exp(log_factors)."""
+        model, factors = evidence.around.posterior.model, jnp.exp(log_factors)
+        prior, likelihood = model.prior, None
+        if self.factor_of:
+            assert isinstance(prior, (Normal, FanInNormal))
+            leaves, structure = jax.tree.flatten(prior.scales(evidence.around.parameters().network))
+            scaled = [leaf * factors[i] for leaf, i in zip(leaves, self.factor_of, strict=True)]
+            prior = Normal(jax.tree.unflatten(structure, scaled))
+        if self.noise:
+            likelihood = Gaussian(one_noise(model.likelihood) * factors[-1])
+        return evidence.under(prior, likelihood)
 
 
-def _choices(evidence: LaplaceEvidence, tuning: EvidenceTuning) -> tuple[list[str], Apply]:
-    """Names of the factors, and how they change prior and likelihood."""
+@eqx.filter_jit
+def _loss(
+    evidence: LaplaceEvidence, scaling: _Scaling, log_factors: Float[Array, " factor"]
+) -> tuple[Scalar, Float[Array, " factor"]]:
+    return jax.value_and_grad(lambda t: -scaling(evidence, t).value())(log_factors)
+
+
+def _scaling(evidence: LaplaceEvidence, tuning: EvidenceTuning) -> _Scaling:
     model, params = evidence.around.posterior.model, jax.eval_shape(evidence.around.parameters).network
-    names, layer_of = _prior_choices(model.prior, params, tuning.prior)
+    names, factor_of = _prior_choices(model.prior, Layout.of(params).paths, tuning.prior)
     if tuning.noise:
         one_noise(model.likelihood)  # raises where there is none to tune
-
-    def apply(prior: Prior, likelihood: Likelihood, log_factors: Array) -> tuple[Prior, Likelihood]:
-        factors = jnp.exp(log_factors)
-        if names:
-            prior = _rescaled(prior, params, [factors[i] for i in layer_of])
-        if tuning.noise:
-            likelihood = Gaussian(one_noise(likelihood) * factors[len(names)])
-        return prior, likelihood
-
-    return [*names, *(["noise"] if tuning.noise else [])], apply
+        names = [*names, "noise"]
+    return _Scaling(tuple(names), tuple(factor_of), tuning.noise)
 
 
-def _prior_choices(prior: Prior, params: tree.Tree, choice: str | None) -> tuple[list[str], list[int]]:
+def _prior_choices(prior: Prior, paths: tuple[str, ...], choice: str | None) -> tuple[list[str], list[int]]:
     """Names of the prior's factors, and for each leaf of the network which one it takes."""
     if choice is None:
         return [], []
     if not isinstance(prior, (Normal, FanInNormal)):
         came, remedy = type(prior).__name__, "Use Normal or FanInNormal, or tune the noise alone."
         raise InputError(f"A prior that is tuned must be a normal one, got {came}. {remedy}")
-    paths = Layout.of(params).paths
     if choice == "global":
         return ["prior"], [0] * len(paths)
-    parents = [path.rpartition("/")[0] or path for path in paths]
-    layers = list(dict.fromkeys(parents))
-    return [f"prior of {name}" for name in layers], [layers.index(name) for name in parents]
-
-
-def _rescaled(prior: Prior, params: tree.Tree, factors: list[Array]) -> Prior:
-    """The normal prior with the scale of each leaf multiplied."""
-    assert isinstance(prior, (Normal, FanInNormal))
-    leaves, structure = jax.tree.flatten(prior.scales(params))
-    return Normal(jax.tree.unflatten(structure, [leaf * factor for leaf, factor in zip(leaves, factors, strict=True)]))
+    layers = list(dict.fromkeys(layer_of(path) for path in paths))
+    return [f"prior of {name}" for name in layers], [layers.index(layer_of(path)) for path in paths]

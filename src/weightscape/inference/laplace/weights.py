@@ -11,6 +11,7 @@ from jaxtyping import Int
 from weightscape.core import InputError, registered
 from weightscape.core.checks import require, require_type
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
+from weightscape.inference.layer_matrix import network_path
 from weightscape.networks import find_linear_layers
 
 _NETWORK = "network/"
@@ -41,7 +42,7 @@ class LastLayer(Weights):
         last = find_linear_layers(network, params_like, around.posterior.x[:1]).last
         if last is None:
             raise InputError("A network must end in a linear layer for LastLayer, got another end. Choose by path.")
-        return _places(around, {path for path in (last.weight, last.bias) if path is not None})
+        return _places(around, set(last.leaves))
 
 
 @registered("inference.ByPaths")
@@ -70,5 +71,5 @@ def as_weights(value: Weights | str) -> Weights:
 
 
 def _places(around: Neighbourhood, paths: set[str]) -> Int[np.ndarray, " free"]:
-    inside = [around.layout.places(path) for path in around.layout.paths if path.removeprefix(_NETWORK) in paths]
+    inside = [around.layout.places(network_path(path)) for path in sorted(paths)]
     return np.concatenate([np.arange(where.start, where.stop) for where in inside])

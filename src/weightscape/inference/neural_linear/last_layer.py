@@ -5,7 +5,6 @@
 Everything is in double precision on the host, whatever the network's own type: the problem is small.
 """
 
-import fnmatch
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,18 +16,17 @@ from jaxtyping import Array, Float, Int
 from weightscape.core import Tree, tree
 from weightscape.core.checks import InputError, require
 from weightscape.core.layout import Layout
+from weightscape.inference.layer_matrix import matrix_places
 from weightscape.networks import (
     LinearLayer,
     LinearLayers,
     canonical_bias,
-    canonical_bias_indices,
-    canonical_indices,
     canonical_weight,
     find_linear_layers,
     widest_bytes,
 )
 from weightscape.posterior import Parameters, Posterior
-from weightscape.priors import ByPath, FanInNormal, Normal, Prior
+from weightscape.priors import FanInNormal, Normal, Prior, prior_at
 
 _BATCH_BYTES = 256 * 2**20
 
@@ -56,9 +54,9 @@ class LastLayer(NamedTuple):
         features = _features(layers, parameters.network, posterior.x)
         if layer.bias is not None:
             features = np.column_stack([features, np.ones(len(features))])
-        precisions = _prior_precisions(posterior.model.prior, parameters, _leaves(layer))
+        precisions = _prior_precisions(posterior.model.prior, parameters, layer.leaves)
         scales = 1 / np.sqrt(_matrix(layer, precisions))
-        return LastLayer(features, _matrix(layer, parameters.network), scales, _places(layer, layout))
+        return LastLayer(features, _matrix(layer, parameters.network), scales, matrix_places(layer, layout))
 
 
 def find_last_layer(posterior: Posterior) -> tuple[LinearLayers, LinearLayer]:
@@ -66,7 +64,7 @@ def find_last_layer(posterior: Posterior) -> tuple[LinearLayers, LinearLayer]:
     network, x = posterior.model.network, posterior.x[:1]
     layers = find_linear_layers(network, posterior.model.parameters_like(x).network, x)
     layer = _last(layers)
-    for leaf in _leaves(layer):
+    for leaf in layer.leaves:
         _require_normal(posterior.model.prior, leaf)
     return layers, layer
 
@@ -84,15 +82,9 @@ def _last(layers: LinearLayers) -> LinearLayer:
     return layer
 
 
-def _leaves(layer: LinearLayer) -> tuple[str, ...]:
-    return (layer.weight,) if layer.bias is None else (layer.weight, layer.bias)
-
-
 def _require_normal(prior: Prior, leaf: str) -> None:
     """Raise unless the weights of a leaf are independent and normal under the prior."""
-    own = prior
-    while isinstance(own, ByPath):
-        own = next(part for pattern, part in own.parts if fnmatch.fnmatchcase(leaf, pattern))
+    own = prior_at(prior, leaf)
     asked = f"The prior of the last layer must be Normal, FanInNormal or ByPath of them for {leaf}"
     remedy = "Give the last layer such a prior, or use Laplace."
     require(isinstance(own, (Normal, FanInNormal)), asked, type(own).__name__, remedy)
@@ -138,11 +130,3 @@ def _matrix(layer: LinearLayer, params: Tree) -> Matrix:
     if layer.bias is None:
         return weight
     return np.vstack([weight, np.asarray(canonical_bias(layer, named[layer.bias]), np.float64)])
-
-
-def _places(layer: LinearLayer, layout: Layout) -> Int[np.ndarray, "feature output"]:
-    start = lambda path: layout.places(f"network/{path}").start
-    weight = start(layer.weight) + canonical_indices(layer)
-    if layer.bias is None:
-        return weight
-    return np.vstack([weight, start(layer.bias) + canonical_bias_indices(layer)])

@@ -13,22 +13,20 @@ recognition and machine learning, equations 3.50 to 3.54 and 3.86.
 """
 
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from weightscape.core import PRNGKey, registered
-from weightscape.core.checks import InputError, InputTypeError, require
+from weightscape.core.checks import InputTypeError, require
 from weightscape.core.facts import Facts
 from weightscape.core.layout import Layout
-from weightscape.draws import Draws
+from weightscape.draws import Draws, best_position
 from weightscape.inference.approximation import Approximation
-from weightscape.inference.approximation_run import finished_approximation, keep_approximation
+from weightscape.inference.approximation_run import finished_approximation, keep_approximation, stage
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Blocks, Full, Gaussian
 from weightscape.inference.method import Circumstances, DensityMethod, Method, settings
@@ -39,7 +37,7 @@ from weightscape.inference.neural_linear.noise import tuned_noise
 from weightscape.inference.point import MAP
 from weightscape.likelihoods import Bernoulli, Categorical, as_columns
 from weightscape.likelihoods import Gaussian as GaussianNoise
-from weightscape.posterior import Parameters, Position, Posterior
+from weightscape.posterior import Parameters, Posterior
 from weightscape.priors import Prior
 
 
@@ -90,7 +88,7 @@ class NeuralLinear(DensityMethod):
             key,
             posterior,
             init=around.init,
-            store=None if around.store is None else Path(around.store) / "features",
+            store=stage(around.store, "features"),
             progress=around.progress,
             resume=around.resume,
         )
@@ -139,7 +137,7 @@ def _fit_classes(posterior: Posterior, point: Parameters) -> Fit:
 
 def _gaussian(posterior: Posterior, fit: Fit, facts: dict[str, Any]) -> Gaussian:
     """N(m, S) over the last layer, with the other weights fixed at the point."""
-    layout = Layout.of(position := _position(posterior, fit.point))
+    layout = Layout.of(position := posterior.unconstrain(fit.point))
     location = np.array(layout.flatten(position))
     for where, solved in zip(fit.places, fit.solved, strict=True):
         location[where] = solved.mean
@@ -158,12 +156,7 @@ def _covariance(solved: Solved, dtype: np.dtype) -> Full:
 
 
 def _last_layer(posterior: Posterior, point: Parameters) -> LastLayer:
-    return LastLayer.of(posterior, point, Layout.of(_position(posterior, point)))
-
-
-def _position(posterior: Posterior, point: Parameters) -> Position:
-    """Where a point is; a prior without latent variables is not handed any."""
-    return posterior.unconstrain(point._replace(prior=point.prior or None))
+    return LastLayer.of(posterior, point, Layout.of(posterior.unconstrain(point)))
 
 
 def _parameters(posterior: Posterior, result: Draws | Approximation) -> Parameters:
@@ -175,13 +168,7 @@ def _parameters(posterior: Posterior, result: Draws | Approximation) -> Paramete
             f"Features of NeuralLinear must come from draws or a Gaussian, got {type(result).__name__}. "
             "Pass `result.sample(key, num_draws)`, of which the draw of highest log density is taken."
         )
-    flat = result.flat()
-    best = int(np.argmax(np.asarray(flat.log_density)))
-    if not np.isfinite(flat.log_density[best]) and len(result) > 1:
-        raise InputError(
-            "Draws for NeuralLinear must know their log density, got NaN. Pass the posterior when loading."
-        )
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf[best]), flat.params)
+    return posterior.constrain(best_position(result))
 
 
 def _powers(posterior: Posterior) -> Powers:

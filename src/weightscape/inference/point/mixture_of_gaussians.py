@@ -5,7 +5,6 @@ q(position) = (1/M) Σ_m N(position; μ_m, Σ_m)
 E[position] = μ̄ = (1/M) Σ_m μ_m,      Cov[position] = (1/M) Σ_m (Σ_m + (μ_m − μ̄)(μ_m − μ̄)ᵀ)
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,15 +16,14 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from weightscape.core import PRNGKey, Scalar
-from weightscape.core.checks import require, require_type, shape_of
+from weightscape.core.checks import require, shape_of
 from weightscape.core.facts import Facts
 from weightscape.core.layout import Layout
 from weightscape.draws import Header
 from weightscape.inference.approximation import Approximation
-from weightscape.inference.approximation_files import load_approximation, storable
+from weightscape.inference.approximation_files import storable
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.gaussian import Covariance, Gaussian
-from weightscape.networks import Network
 from weightscape.posterior import Position, Posterior
 
 
@@ -109,25 +107,13 @@ class MixtureOfGaussians(Approximation):
         each = jnp.stack([component.log_density(position) for component in self.components])
         return logsumexp(each) - np.log(self.num_components)
 
-    @staticmethod
-    def load(
-        path: str | os.PathLike, posterior: Posterior | None = None, *, network: Network | None = None
-    ) -> "MixtureOfGaussians":
-        """Read what `save` wrote; with the posterior, draws know their log p(D, θ)."""
-        loaded = load_approximation(path, posterior, network=network)
-        asked, remedy = f"`{path}` must hold a MixtureOfGaussians", "Use `load_approximation`."
-        require_type(isinstance(loaded, MixtureOfGaussians), asked, type(loaded).__name__, remedy)
-        return loaded
-
     def _deviations(self) -> Float[Array, "component weight"]:
         return self.locations - jnp.mean(self.locations, axis=0, keepdims=True)
 
 
 def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> MixtureOfGaussians:
-    x = header.standardised_example()
-    like = jax.eval_shape(lambda key: header.model.start_position(key, x), jax.random.key(0))
     known = (header, posterior, parts["estimate"], parts["facts"])
-    return MixtureOfGaussians(*known, jnp.asarray(parts["locations"]), parts["covariances"], Layout.of(like))
+    return MixtureOfGaussians(*known, jnp.asarray(parts["locations"]), parts["covariances"], header.layout())
 
 
 storable(

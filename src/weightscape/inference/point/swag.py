@@ -31,9 +31,8 @@ from weightscape.core import Plan, PRNGKey, Progress, drive, map_chains, registe
 from weightscape.core.checks import require, require_count, require_positive
 from weightscape.core.facts import Facts
 from weightscape.core.keys import chain_keys
-from weightscape.core.layout import Layout
 from weightscape.core.numbers import number
-from weightscape.draws import Place, Recorder
+from weightscape.draws import Header, Place, Recorder
 from weightscape.inference.approximation_run import finished_approximation, keep_approximation
 from weightscape.inference.gaussian import Covariance, Diagonal, Gaussian, LowRank
 from weightscape.inference.method import Circumstances, DensityMethod, open_recorder, settings
@@ -147,7 +146,7 @@ def _approximation(posterior: Posterior, moments: Moments, facts: Facts) -> Gaus
     bad = [i for i, member in enumerate(members) if not np.all(np.isfinite(member.mean + member.squares))]
     remedy = "Lower `collecting_rate` and `learning_rate`, or check the scales of prior and likelihood."
     require(not bad, "SWAG must end at finite weights", f"non-finite values in members {bad}", remedy)
-    layout = Layout.of(jax.eval_shape(posterior.start_position, jax.random.key(0)))
+    layout = Header.of(posterior).layout()
     gaussians = [
         Gaussian.over(posterior, layout.unflatten(jnp.asarray(one.mean)), _covariance(one), facts=facts)
         for one in members

@@ -38,15 +38,8 @@ class Flipout(Estimator):
         assert isinstance(guide, MomentGuide)
         covered = _covered(rows, layout)
         means, shifts = WeightNumbers(guide.location, layout), WeightNumbers(vector - guide.location, layout)
-        keys = iter(jax.random.split(key, len(covered.layers.layers)))
-
-        def handler(call: LayerCall) -> Array:
-            key_layer = next(keys)
-            if not covered.has(call.layer):
-                return call.outputs()
-            return _flipped(key_layer, call, means, shifts)
-
-        return pointwise_with(rows, covered.layers, vector, layout, handler)
+        noisy = lambda key, call: _flipped(key, call, means, shifts)
+        return pointwise_with(key, rows, covered, vector, layout, noisy)
 
     def facts(self, posterior: Posterior, layout: Layout) -> dict[str, Any]:
         covered = _covered(posterior, layout)

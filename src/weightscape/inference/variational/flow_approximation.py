@@ -3,23 +3,20 @@
 θ = T(z),   z ~ N(0, I),      log q(θ) = log N(T⁻¹(θ)) − log |det ∂T|
 """
 
-import os
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 
 from weightscape.core import PRNGKey, Scalar
-from weightscape.core.checks import require, require_type
+from weightscape.core.checks import require
 from weightscape.core.facts import Facts
 from weightscape.core.layout import Layout
 from weightscape.draws import Header
 from weightscape.inference.approximation import Approximation
-from weightscape.inference.approximation_files import load_approximation, storable
+from weightscape.inference.approximation_files import storable
 from weightscape.inference.evidence import LogEvidence
 from weightscape.inference.variational.coupling_flow import CouplingGuide, FlowSizes, layer_arrays, layers_of
-from weightscape.networks import Network
 from weightscape.posterior import Position, Posterior
 
 
@@ -50,16 +47,6 @@ class FlowApproximation(Approximation):
     def log_density(self, position: Position) -> Scalar:
         return self.guide.log_density(self.layout.flatten(position))
 
-    @staticmethod
-    def load(
-        path: str | os.PathLike, posterior: Posterior | None = None, *, network: Network | None = None
-    ) -> "FlowApproximation":
-        """Read what `save` wrote; with the posterior, draws know their log p(D, θ)."""
-        loaded = load_approximation(path, posterior, network=network)
-        asked, remedy = f"`{path}` must hold a FlowApproximation", "Use `load_approximation`."
-        require_type(isinstance(loaded, FlowApproximation), asked, type(loaded).__name__, remedy)
-        return loaded
-
 
 def _stored(flow: FlowApproximation) -> dict[str, Any]:
     guide, arrays = flow.guide, layer_arrays(flow.guide.layers)
@@ -69,12 +56,10 @@ def _stored(flow: FlowApproximation) -> dict[str, Any]:
 
 
 def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> FlowApproximation:
-    x = header.standardised_example()
-    like = jax.eval_shape(lambda key: header.model.start_position(key, x), jax.random.key(0))
     location, log_scale = jnp.asarray(parts["location"]), jnp.asarray(parts["log_scale"])
     sizes = FlowSizes(location.size, parts["num_layers"], parts["width"])
     guide = CouplingGuide(location, log_scale, layers_of(parts["layers"], sizes, location.dtype))
-    return FlowApproximation(header, posterior, parts["estimate"], parts["facts"], guide, Layout.of(like))
+    return FlowApproximation(header, posterior, parts["estimate"], parts["facts"], guide, header.layout())
 
 
 storable("FlowApproximation", FlowApproximation, _stored, _rebuild)

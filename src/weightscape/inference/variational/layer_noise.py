@@ -5,7 +5,6 @@ scale in between, as a hierarchical one does); other weights are drawn once for 
 """
 
 import dataclasses
-import fnmatch
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,8 +26,7 @@ from weightscape.networks import (
     find_linear_layers,
 )
 from weightscape.posterior import Posterior
-from weightscape.priors import ByPath, Prior
-from weightscape.priors.prior import RealPrior
+from weightscape.priors import is_own_coordinate
 
 
 class Covered(NamedTuple):
@@ -54,8 +52,8 @@ def covered_layers(posterior: Posterior, layout: Layout, refused: Callable[[Line
     layers = find_linear_layers(posterior.model.network, like, x)
     others, paths = dict(layers.others), []
     for layer in layers.layers:
-        leaves = [path for path in (layer.weight, layer.bias) if path is not None]
-        between = not all(_is_position(posterior.model.prior, path) for path in leaves)
+        leaves = layer.leaves
+        between = not all(is_own_coordinate(posterior.model.prior, path) for path in leaves)
         reason = "the prior puts a scale in between" if between else refused(layer)
         if reason:
             others |= dict.fromkeys(leaves, reason)
@@ -71,9 +69,22 @@ def require_some(covered: Covered, estimator: str) -> None:
     require(bool(covered.paths), asked, f"none ({came})", "Use `Reparameterised()`.")
 
 
-def pointwise_with(rows: Posterior, layers: LinearLayers, vector: Vector, layout: Layout, handler: Handler) -> Array:
-    """log p(y_i | …) of each point, with `handler` in place of each layer."""
-    model = dataclasses.replace(rows.model, network=_Handled(layers, handler))
+def pointwise_with(
+    key: PRNGKey,
+    rows: Posterior,
+    covered: Covered,
+    vector: Vector,
+    layout: Layout,
+    noisy: Callable[[PRNGKey, LayerCall], Array],
+) -> Array:
+    """log p(y_i | …) of each point, with `noisy(key, call)` for the outputs of each covered layer."""
+    keys = iter(jax.random.split(key, len(covered.layers.layers)))
+
+    def handler(call: LayerCall) -> Array:
+        key_layer = next(keys)
+        return noisy(key_layer, call) if covered.has(call.layer) else call.outputs()
+
+    model = dataclasses.replace(rows.model, network=_Handled(covered.layers, handler))
     handled = dataclasses.replace(rows, model=model)
     return handled.pointwise_log_likelihood(handled.constrain(layout.unflatten(vector)))
 
@@ -111,10 +122,3 @@ class _Handled(Network):
 
     def bind(self, num_outputs: int) -> Network:
         return self
-
-
-def _is_position(prior: Prior, path: str) -> bool:
-    """Whether the weight at `path` is its own coordinate."""
-    if isinstance(prior, ByPath):
-        prior = next(part for pattern, part in prior.parts if fnmatch.fnmatchcase(path, pattern))
-    return isinstance(prior, RealPrior)

@@ -31,7 +31,7 @@ from weightscape.inference.method import Circumstances, DensityMethod
 from weightscape.inference.variational.estimator import Reparameterised
 from weightscape.inference.variational.guide import Guide, MomentGuide, Vector
 from weightscape.inference.variational.kl import Divergence
-from weightscape.inference.variational.settings import bound, check_counts, position_layout
+from weightscape.inference.variational.settings import bound, check_counts
 from weightscape.inference.variational.train import Fit, Schedule, train_guide
 from weightscape.posterior import Posterior
 
@@ -62,7 +62,7 @@ class LayerwiseVI(DensityMethod):
         require_positive("`initial_scale` of LayerwiseVI", self.initial_scale)
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
-        layout = position_layout(posterior)
+        layout = Header.of(posterior).layout()
         places = tuple(jnp.asarray(where) for where in layer_places(layout).values())
         elbo = bound(posterior, layout, self.kl, Reparameterised(), (self.num_samples, self.batch_size))
         guide_at = lambda vector: _guide_at(vector, places, self.initial_scale)
@@ -120,16 +120,10 @@ def cholesky_of(factor: Float[Array, "part part"]) -> Float[Array, "part part"]:
     return jnp.exp(jnp.diag(factor))[:, None] * unit
 
 
-def layer_places(layout: Layout) -> dict[str, Int[np.ndarray, " part"]]:
+def layer_places(layout: Layout) -> dict[str, Int[np.ndarray, " _"]]:
     """Where the weights of each block lie, by its name; raises where a block is too large."""
-    places: dict[str, list[np.ndarray]] = {}
-    for path in layout.paths:
-        part, _, within = path.partition("/")
-        name = path.rpartition("/")[0] if part == "network" and within else part
-        where = layout.places(path)
-        places.setdefault(name, []).append(np.arange(where.start, where.stop))
-    joined = {name: np.concatenate(parts) for name, parts in places.items()}
-    for name, where in joined.items():
+    layers = layout.layers()
+    for name, where in layers.items():
         num_bytes = len(where) ** 2 * layout.dtype.itemsize
         if num_bytes > _MOST_BYTES:
             most = int(np.sqrt(_MOST_BYTES / layout.dtype.itemsize))
@@ -137,7 +131,7 @@ def layer_places(layout: Layout) -> dict[str, Int[np.ndarray, " part"]]:
                 f"A layer of LayerwiseVI must have at most {most} weights, got {len(where)} in {name}, whose factor "
                 f"would take {num_bytes / 2**30:.1f} GiB. Use MeanFieldVI, or smaller layers."
             )
-    return joined
+    return layers
 
 
 def _guide_at(vector: Vector, places: tuple[Array, ...], scale: Array) -> LayerwiseGuide:
@@ -149,6 +143,6 @@ def _guide_at(vector: Vector, places: tuple[Array, ...], scale: Array) -> Layerw
 def _finished(guide: Guide, posterior: Posterior, layout: Layout, estimate: LogEvidence, facts: Facts) -> Gaussian:
     assert isinstance(guide, LayerwiseGuide)
     parts = tuple(Full.of_cholesky(cholesky_of(factor)) for factor in guide.factors)
-    header = Header(posterior.model, posterior.scaling, posterior.example)
+    header = Header.of(posterior)
     covariance = Blocks(parts, guide.places, layout.size)
     return Gaussian(header, posterior, estimate, facts, guide.location, covariance, layout)

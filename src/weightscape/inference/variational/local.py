@@ -40,19 +40,8 @@ class LocalReparameterised(Estimator):
         assert isinstance(guide, MomentGuide)
         covered = _covered(rows, layout)
         means, variances = WeightNumbers(guide.location, layout), WeightNumbers(guide.variance(), layout)
-        keys = iter(jax.random.split(key, len(covered.layers.layers)))
-
-        def handler(call: LayerCall) -> Array:
-            key_layer = next(keys)
-            if not covered.has(call.layer):
-                return call.outputs()
-            mean = call.linear(*means.of(call))
-            variance = call.transformed(jnp.square).linear(*variances.of(call))
-            # A layer that sees only zeros has no variance, and the root no slope there.
-            spread = jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))
-            return mean + spread * jax.random.normal(key_layer, mean.shape, mean.dtype)
-
-        return pointwise_with(rows, covered.layers, vector, layout, handler)
+        noisy = lambda key, call: _drawn(key, call, means, variances)
+        return pointwise_with(key, rows, covered, vector, layout, noisy)
 
     def facts(self, posterior: Posterior, layout: Layout) -> dict[str, Any]:
         covered = _covered(posterior, layout)
@@ -62,6 +51,15 @@ class LocalReparameterised(Estimator):
 
 def _covered(posterior: Posterior, layout: Layout) -> Covered:
     return covered_layers(posterior, layout, _refused)
+
+
+def _drawn(key: PRNGKey, call: LayerCall, means: WeightNumbers, variances: WeightNumbers) -> Array:
+    """One layer's outputs."""
+    mean = call.linear(*means.of(call))
+    variance = call.transformed(jnp.square).linear(*variances.of(call))
+    # A layer that sees only zeros has no variance, and the root no slope there.
+    spread = jnp.sqrt(jnp.maximum(variance, jnp.finfo(variance.dtype).tiny))
+    return mean + spread * jax.random.normal(key, mean.shape, mean.dtype)
 
 
 def _refused(layer: LinearLayer) -> str:

@@ -90,11 +90,9 @@ class MeanField(Approximation):
 
 
 def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> MeanField:
-    x = header.standardised_example()
-    like = jax.eval_shape(lambda key: header.model.start_position(key, x), jax.random.key(0))
     known = (header, posterior, parts["estimate"], parts["facts"])
     numbers = (jnp.asarray(parts["location"]), jnp.asarray(parts["scale"]))
-    return MeanField(*known, *numbers, parts["family"], Layout.of(like))
+    return MeanField(*known, *numbers, parts["family"], header.layout())
 
 
 storable(

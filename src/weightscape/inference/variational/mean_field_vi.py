@@ -29,7 +29,7 @@ from weightscape.inference.variational.guide import Guide, Vector
 from weightscape.inference.variational.kl import Divergence
 from weightscape.inference.variational.local import LocalReparameterised
 from weightscape.inference.variational.mean_field import MeanField, MeanFieldGuide
-from weightscape.inference.variational.settings import bound, check_counts, position_layout
+from weightscape.inference.variational.settings import bound, check_counts
 from weightscape.inference.variational.train import Fit, Schedule, train_guide
 from weightscape.posterior import Posterior
 
@@ -70,7 +70,7 @@ class MeanFieldVI(DensityMethod):
         require(fits, asked, type(self.family).__name__, "Use `Flipout()`, which any symmetric family allows.")
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
-        layout = position_layout(posterior)
+        layout = Header.of(posterior).layout()
         elbo = bound(posterior, layout, self.kl, self.estimator, (self.num_samples, self.batch_size))
         finish = lambda guide, estimate, facts: _finished(guide, posterior, layout, estimate, facts)
         fit = Fit(elbo, self._schedule(), self._guide_at, finish, self.num_evidence_draws)
@@ -89,7 +89,7 @@ def _finished(
 ) -> Gaussian | MeanField:
     assert isinstance(guide, MeanFieldGuide)
     scale = jnp.exp(guide.log_scale)
-    header = Header(posterior.model, posterior.scaling, posterior.example)
+    header = Header.of(posterior)
     known = (header, posterior, estimate, facts, guide.location)
     if isinstance(guide.family, Normal):
         return Gaussian(*known, Diagonal(scale), layout)

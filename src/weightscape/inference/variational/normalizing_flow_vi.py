@@ -27,7 +27,7 @@ from weightscape.inference.variational.estimator import Reparameterised
 from weightscape.inference.variational.flow_approximation import FlowApproximation
 from weightscape.inference.variational.guide import Guide, Vector
 from weightscape.inference.variational.kl import MonteCarlo
-from weightscape.inference.variational.settings import bound, check_counts, position_layout
+from weightscape.inference.variational.settings import bound, check_counts
 from weightscape.inference.variational.train import Fit, Schedule, train_guide
 from weightscape.posterior import Posterior
 
@@ -61,7 +61,7 @@ class NormalizingFlowVI(DensityMethod):
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
         key_layers, key_trials, key_training = jax.random.split(key, 3)
-        layout = position_layout(posterior)
+        layout = Header.of(posterior).layout()
         asked = "NormalizingFlowVI must have at least 2 weights, as some are moved given the others"
         require(layout.size > 1, asked, layout.size, "Use MeanFieldVI.")
         elbo = bound(posterior, layout, MonteCarlo(), Reparameterised(), (self.num_samples, self.batch_size))
@@ -70,7 +70,7 @@ class NormalizingFlowVI(DensityMethod):
         def finish(guide: Guide, estimate: LogEvidence, facts: Facts) -> FlowApproximation:
             assert isinstance(guide, CouplingGuide)
             require_inverse(key_trials, guide)
-            header = Header(posterior.model, posterior.scaling, posterior.example)
+            header = Header.of(posterior)
             return FlowApproximation(header, posterior, estimate, facts, guide, layout)
 
         fit = Fit(elbo, self._schedule(), guide_at, finish, self.num_evidence_draws)

@@ -1,7 +1,5 @@
 """What the variational methods have in common: checks of their settings, and the objective that these describe."""
 
-import jax
-
 from weightscape.core.checks import require_count
 from weightscape.core.layout import Layout
 from weightscape.inference.variational.elbo import Elbo
@@ -16,11 +14,6 @@ def check_counts(method: str, num_samples: int, batch_size: int | None, num_evid
     require_count(f"`num_evidence_draws` of {method}", num_evidence_draws, least=2)
     if batch_size is not None:
         require_count(f"`batch_size` of {method}", batch_size)
-
-
-def position_layout(posterior: Posterior) -> Layout:
-    """How positions of a posterior are flattened."""
-    return Layout.of(jax.eval_shape(posterior.start_position, jax.random.key(0)))
 
 
 def bound(
