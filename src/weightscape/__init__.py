@@ -4,7 +4,7 @@ A network and data become a posterior over the network's weights; draws from it 
 error bars. Start with `Model`, `HMC` and `predict`; the glossary in the documentation defines every term.
 """
 
-from weightscape import data, likelihoods, networks, priors
+from weightscape import data, geometry, likelihoods, networks, priors, symmetry
 from weightscape.core import (
     InputError,
     devices,
@@ -132,6 +132,7 @@ __all__ = [
     "diagnose",
     "families",
     "function_outputs",
+    "geometry",
     "kl_divergence",
     "ladder_evidence",
     "likelihoods",
@@ -143,5 +144,6 @@ __all__ = [
     "priors",
     "running_lppd",
     "scores",
+    "symmetry",
     "total_variation",
 ]

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.symmetry.zoo import CASES, function, normal, weights
+from tests.symmetry.zoo import CASES, function, normal, single_precision_state, weights
 
 from weightscape import networks as nn
 from weightscape.core import InputError, InputTypeError
@@ -150,6 +150,11 @@ def test_relu6_would_pass_at_small_weights(monkeypatch):
     assert "scaling" in kinds(network)[0]["one"]
     monkeypatch.setattr(confirm, "_SIZES", (0.01, 10.0))
     assert kinds(network)[0]["one"] == ("permutation",)
+
+
+def test_networks_that_refuse_double_precision_are_checked_in_their_own():
+    network = function(single_precision_state, weight=(3, 4), recurrent=(4, 4), output=(4, 2))
+    assert kinds(network, normal(5, 6, 3))[0] == {"weight": ("permutation", "sign")}
 
 
 def test_shapes_do_for_weights_and_inputs():

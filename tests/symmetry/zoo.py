@@ -61,6 +61,13 @@ def split_lstm(params, x):
     return h @ params["output"]
 
 
+def single_precision_state(params, x):
+    """A recurrent network whose state starts in single precision, whatever its inputs are."""
+    step = lambda h, now: (jnp.tanh(now @ params["weight"] + h @ params["recurrent"]), None)
+    h, _ = jax.lax.scan(step, jnp.zeros((x.shape[0], 4), jnp.float32), jnp.moveaxis(x, 1, 0))
+    return h @ params["output"]
+
+
 def reshaped_lstm(params, x):
     """The same with the gates put on an axis of their own by a reshape."""
     hidden = params["output"].shape[0]

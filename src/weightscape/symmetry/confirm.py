@@ -2,8 +2,8 @@
 
     max |f(x; g θ) − f(x; θ)| ≤ √ε max |f|      for random elements g, at weights θ of several sizes
 
-in double precision, with ε the coarsest rounding inside the program. Sizes matter: where weights are small, an
-activation that is cut off far out looks like one that is not.
+in double precision where the program takes it, with ε the coarsest rounding inside the program. Sizes matter: where
+weights are small, an activation that is cut off far out looks like one that is not.
 """
 
 import dataclasses
@@ -31,7 +31,8 @@ _SPREAD = 0.7
 
 def confirmed(symmetry: Symmetry, function: Callable[[Tree, Any], Any], params: Tree, inputs: Any) -> Symmetry:
     """The symmetry without what changes `function(params, inputs)`. The generator is fixed: so is the answer."""
-    with jax.enable_x64(True):
+    precise = jax.default_matmul_precision("highest")  # accelerators round products of single precision
+    with jax.enable_x64(_runs_wide(function, params, inputs)), precise:
         check = _Check(symmetry, function, params, inputs)
         everything = _random(symmetry, np.random.default_rng(1))
         if check.holds(everything):
@@ -46,10 +47,10 @@ class _Check:
 
     def __init__(self, symmetry: Symmetry, function: Callable, params: Tree, inputs: Any):
         generator = np.random.default_rng(0)
-        inputs, params = (_wide(generator, arrays) for arrays in (inputs, params))
+        inputs, params = (_valued(generator, arrays) for arrays in (inputs, params))
         moved = lambda weights, element, data: jax.tree.leaves(function(symmetry.apply(weights, element), data))
         self.compiled, self.inputs, self.identity = jax.jit(moved), inputs, _identity(symmetry)
-        self.weights = [jax.tree.map(lambda leaf, c=size: c * _noisy(generator, leaf), params) for size in _SIZES]
+        self.weights = [jax.tree.map(lambda leaf, c=size: _noisy(generator, leaf, c), params) for size in _SIZES]
         results = [self.compiled(weights, self.identity, inputs) for weights in self.weights]
         self.results = [[np.asarray(leaf) for leaf in result] for result in results]
         self.usable = [i for i, leaves in enumerate(self.results) if all(np.all(np.isfinite(leaf)) for leaf in leaves)]
@@ -118,22 +119,38 @@ def _replaced(element: Element, field: str, g: int, value: np.ndarray) -> Elemen
     return dataclasses.replace(element, **{field: tuple(values)})
 
 
-def _wide(generator: np.random.Generator, arrays: Any) -> Any:
-    """Arrays in double precision; shapes become arrays of some values."""
+def _runs_wide(function: Callable, params: Tree, inputs: Any) -> bool:
+    """Whether a function takes double precision. One that holds arrays of another type, as a state, may not."""
+    with jax.enable_x64(True):
+        wide = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, jnp.float64 if _is_floating(leaf) else leaf.dtype)
+        try:
+            jax.eval_shape(function, *jax.tree.map(wide, (params, inputs)))
+        except (TypeError, ValueError):
+            return False
+    return True
 
-    def widened(leaf: Any) -> np.ndarray:
-        floating = jnp.issubdtype(leaf.dtype, jnp.floating)
+
+def _valued(generator: np.random.Generator, arrays: Any) -> Any:
+    """Arrays of the widest type that is switched on; shapes become arrays of some values."""
+
+    def value(leaf: Any) -> np.ndarray:
         if isinstance(leaf, jax.ShapeDtypeStruct):
-            return generator.normal(size=leaf.shape) if floating else np.zeros(leaf.shape, leaf.dtype)
-        return np.asarray(leaf).astype(np.float64) if floating else np.asarray(leaf)
+            drawn = generator.normal(size=leaf.shape)
+            return np.asarray(drawn, jnp.result_type(float)) if _is_floating(leaf) else np.zeros(leaf.shape, leaf.dtype)
+        return np.asarray(leaf).astype(jnp.result_type(float)) if _is_floating(leaf) else np.asarray(leaf)
 
-    return jax.tree.map(widened, arrays)
+    return jax.tree.map(value, arrays)
 
 
-def _noisy(generator: np.random.Generator, leaf: np.ndarray) -> np.ndarray:
-    """Weights near a leaf, with noise as large as they are."""
+def _is_floating(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def _noisy(generator: np.random.Generator, leaf: np.ndarray, size: float) -> np.ndarray:
+    """Weights near a leaf, with noise as large as they are, times `size`."""
     root_mean_square = np.sqrt(np.mean(np.square(leaf))) if leaf.size else 0.0
-    return np.asarray(leaf + (root_mean_square or 0.1) * generator.normal(size=leaf.shape))
+    noise = (root_mean_square or 0.1) * generator.normal(size=leaf.shape)
+    return np.asarray(size * (leaf + noise), leaf.dtype)
 
 
 def _rounding(program: ClosedJaxpr | Jaxpr) -> float:

@@ -81,9 +81,9 @@ def _custom(ledger: Ledger, equation: Any, values: Sequence[Value]) -> list[Valu
 
 
 def _scan(ledger: Ledger, equation: Any, values: Sequence[Value]) -> list[Value]:
-    options = equation.params
-    first, last = options["num_consts"], options["num_consts"] + options["num_carry"]
-    consts, carry, rows = values[:first], list(values[first:last]), values[last:]
+    options, num_carry, num_rows = equation.params, *_scanned(equation)
+    last = len(values) - num_rows
+    consts, carry, rows = values[: last - num_carry], list(values[last - num_carry : last]), values[last:]
     for value in rows:
         ledger.fix(value.axes[0])
     inner = [value._replace(axes=value.axes[1:]) for value in rows]
@@ -91,9 +91,22 @@ def _scan(ledger: Ledger, equation: Any, values: Sequence[Value]) -> list[Value]
     made = _until_settled(ledger, carry, run)
     if made is None:
         return lose(ledger, equation, values)
-    num_carry, along = options["num_carry"], fixed_axis(options["length"])
+    along = fixed_axis(options["length"])
     stacked = [value._replace(axes=(along, *value.axes), is_zero=False) for value in made[num_carry:]]
     return [*made[:num_carry], *stacked]
+
+
+def _scanned(equation: Any) -> tuple[int, int]:
+    """How many variables a scan carries, and how many it goes through row by row: these lose an axis inside.
+
+    Read off shapes, since versions of JAX differ in where they note it.
+    """
+    body = equation.params["jaxpr"]
+    inner = body.jaxpr if isinstance(body, ClosedJaxpr) else body
+    losing = lambda outside, inside: sum(
+        len(a.aval.shape) > len(b.aval.shape) for a, b in zip(outside, inside, strict=True)
+    )
+    return len(equation.outvars) - losing(equation.outvars, inner.outvars), losing(equation.invars, inner.invars)
 
 
 def _while(ledger: Ledger, equation: Any, values: Sequence[Value]) -> list[Value]:

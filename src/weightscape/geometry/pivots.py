@@ -1,0 +1,64 @@
+"""Pivots: the place whose weights fix the scale or the sign of each unit of a group.
+
+A group that may be rescaled in K ways has K pivots: in pivot k the k-th way has exponent 1 and all others 0, so the
+weights there tell it apart. For a layer it is the matrix of incoming weights, not the shift.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from weightscape.geometry.units import leaf_of, other_factors
+from weightscape.symmetry import Member, Symmetry
+
+Exponents = Callable[[Member], tuple[int, ...]]
+
+
+class Pivot(NamedTuple):
+    """Member `member` of group `group` fixes its way number `way`.
+
+    - `joint`: the axes of the units' weights, from 0 for the first after the units, along which units lie that are
+      themselves changed by the same kind of symmetry and not settled before: those of later groups, or of this one.
+    """
+
+    group: int
+    way: int
+    member: int
+    joint: tuple[int, ...]
+
+
+def scale_pivots(symmetry: Symmetry) -> tuple[Pivot, ...]:
+    """The pivots of all rescalings, in the order of the groups."""
+    return _pivots(symmetry, lambda member: member.scale_exponents)
+
+
+def sign_pivots(symmetry: Symmetry) -> tuple[Pivot, ...]:
+    """The pivots of all changes of sign, in the order of the groups."""
+    return _pivots(symmetry, lambda member: member.sign_exponents)
+
+
+def _pivots(symmetry: Symmetry, exponents: Exponents) -> tuple[Pivot, ...]:
+    return tuple(
+        _pivot(symmetry, exponents, g, way)
+        for g, group in enumerate(symmetry.groups)
+        for way in range(len(exponents(group.members[0])))
+    )
+
+
+def _pivot(symmetry: Symmetry, exponents: Exponents, group: int, way: int) -> Pivot:
+    """The first member that tells the way apart, by preference a matrix that depends on no other unsettled units."""
+    alone = lambda member: exponents(member) == tuple(int(k == way) for k in range(len(exponents(member))))
+    members = [m for m, member in enumerate(symmetry.groups[group].members) if alone(member)]
+
+    def rank(m: int) -> tuple[bool, bool, bool, int]:
+        holds_own = any(g == group for along in other_factors(symmetry, group, m) for g, _ in along)
+        num_factors = len(leaf_of(symmetry, group, m).sizes)
+        return holds_own, num_factors == 1, bool(_joint(symmetry, exponents, group, m)), -num_factors
+
+    member = min(members, key=rank)
+    return Pivot(group, way, member, _joint(symmetry, exponents, group, member))
+
+
+def _joint(symmetry: Symmetry, exponents: Exponents, group: int, member: int) -> tuple[int, ...]:
+    unsettled = lambda g, m: g >= group and any(exponents(symmetry.groups[g].members[m]))
+    factors = other_factors(symmetry, group, member)
+    return tuple(axis for axis, along in enumerate(factors) if any(unsettled(g, m) for g, m in along))

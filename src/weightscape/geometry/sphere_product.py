@@ -1,0 +1,89 @@
+"""The manifold of normalised networks: a sphere for each unit that may be rescaled, and flat space for the rest.
+
+    d(x, y)² = Σ_i θ(x_i, y_i)² + ‖x_rest − y_rest‖²      x_i the incoming weights of unit i, of norm one
+
+Rescaling a unit changes nothing in its function, so only the direction of its incoming weights counts. exp, log and
+parallel transport act on each factor alone.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from weightscape.core import tree
+from weightscape.core.checks import require
+from weightscape.core.types import Scalar, Tree
+from weightscape.geometry.manifold import Manifold
+from weightscape.geometry.pivots import Pivot, scale_pivots
+from weightscape.geometry.spheres import Sphere
+from weightscape.geometry.units import leaf_of, unit_weights, with_unit_weights
+from weightscape.symmetry import Symmetry
+
+_LARGEST_ERROR = 1e-3
+
+
+class SphereProduct(Manifold):
+    """The product manifold of a symmetry; its points are trees with the scales of the canonical form.
+
+    - `symmetry`: its rescalings make the spheres. Incoming weights of a single number, and units whose scale no
+      single matrix tells apart, are flat.
+    """
+
+    symmetry: Symmetry
+
+    @property
+    def spheres(self) -> tuple[Pivot, ...]:
+        """Where the units lie that have a sphere each."""
+        return tuple(pivot for pivot in scale_pivots(self.symmetry) if not pivot.joint and self._width(pivot) > 1)
+
+    def require_point(self, x: Tree, name: str) -> None:
+        """Raise unless each sphere's weights have norm one; traced weights pass."""
+        for pivot in self.spheres:
+            rows = self._rows(x, pivot)
+            if not isinstance(rows, Tracer):
+                norms = np.linalg.norm(np.asarray(rows, np.float64), axis=-1)
+                worst = float(norms[np.argmax(np.abs(norms - 1))])
+                asked = (
+                    f"Units of {self.symmetry.groups[pivot.group].name} in {name} must have incoming weights of norm 1"
+                )
+                remedy = (
+                    "Pass `unit_scales(symmetry, params).params`; remove units whose incoming weights are all zero."
+                )
+                require(abs(worst - 1) < _LARGEST_ERROR, asked, worst, remedy)
+
+    def exp(self, x: Tree, v: Tree) -> Tree:
+        return self._map(jnp.add, Sphere().exp, x, v)
+
+    def log(self, x: Tree, y: Tree) -> Tree:
+        return self._map(lambda left, right: right - left, Sphere().log, x, y)
+
+    def distance(self, x: Tree, y: Tree) -> Scalar:
+        return tree.norm(self.log(x, y))
+
+    def transport(self, x: Tree, y: Tree, v: Tree) -> Tree:
+        return self._map(lambda left, right, vector: vector, Sphere().transport, x, y, v)
+
+    def project(self, x: Tree, v: Tree) -> Tree:
+        return self._map(lambda point, vector: vector, Sphere().project, x, v)
+
+    def _map(self, flat: Callable[..., Array], curved: Callable[..., Array], *trees: Tree) -> Tree:
+        """`flat` of all leaves, and `curved` where there are spheres."""
+        made = jax.tree.map(flat, *trees)
+        for pivot in self.spheres:
+            rows = curved(*(self._rows(each, pivot) for each in trees))
+            shape = jax.eval_shape(lambda params, p=pivot: unit_weights(self.symmetry, params, p.group, p.member), made)
+            made = with_unit_weights(self.symmetry, made, pivot.group, pivot.member, rows.reshape(shape.shape))
+        return made
+
+    def _rows(self, x: Tree, pivot: Pivot) -> Float[Array, "unit weight"]:
+        weights = unit_weights(self.symmetry, x, pivot.group, pivot.member)
+        return weights.reshape(len(weights), -1)
+
+    def _width(self, pivot: Pivot) -> int:
+        factor = self.symmetry.groups[pivot.group].members[pivot.member].factor
+        sizes = leaf_of(self.symmetry, pivot.group, pivot.member).sizes
+        return int(np.prod(sizes)) // sizes[factor]
