@@ -20,8 +20,8 @@ def code_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-SLOW = ("densities", "samplers", "stuck_chains", "transformation_sampling")
-"""Documents whose code takes half a minute; `make docs` and `make test-all` run them."""
+SLOW = ("densities", "geometry", "samplers", "stuck_chains", "symmetry", "transformation_sampling")
+"""Documents whose code takes half a minute or more; `make docs` and `make test-all` run them."""
 
 
 def marked(path):

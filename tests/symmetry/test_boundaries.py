@@ -116,6 +116,14 @@ def test_a_mask_along_other_axes_costs_nothing():
     assert kinds(function(apply, one=(3, 5), two=(5, 2)))[0] == {"one": ("permutation", "sign")}
 
 
+def test_what_is_computed_and_never_used_costs_nothing():
+    def apply(params, x):
+        jnp.cumsum(params["one"], 1) + jnp.sum(params["two"] ** 2)
+        return jax.nn.relu(x @ params["one"]) @ params["two"]
+
+    assert kinds(function(apply, one=(3, 5), two=(5, 2)))[0] == {"one": ("permutation", "scaling")}
+
+
 def test_units_that_are_read_apart_stay_apart():
     """The first unit is an output of its own; the others may still be permuted."""
 

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from weightscape import networks as nn
 
@@ -181,6 +182,9 @@ CASES = {
     "resnet": Case(
         nn.ResNet(blocks=(1, 1), width=3, outputs=2), normal(3, 8, 6, 2), ((3, PF), (3, PF), (6, PF), (6, PF))
     ),
+    "resnet20": Case(
+        nn.ResNet(outputs=2), normal(2, 16, 16, 3), tuple((n, PF) for n in (16, 32, 64) for _ in range(4))
+    ),
     "lstm": Case(nn.LSTM(hidden=5, outputs=2), normal(4, 6, 3), ((5, P),)),
     "split_lstm": Case(function(split_lstm, **LSTM_SHAPES), normal(4, 6, 3), ((5, PF),)),
     "reshaped_lstm": Case(function(reshaped_lstm, **LSTM_SHAPES), normal(4, 3, 3), ((5, P),)),
@@ -211,6 +215,10 @@ CASES = {
         nn.from_equinox(make_equinox(jax.random.key(9)), make=make_equinox), normal(4, 1, 6, 6), ((3, PS),)
     ),
 }
+
+
+SLOW = ("resnet20",)
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES]
 
 
 def weights(case: Case, key: int = 0):

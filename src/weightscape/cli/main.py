@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 import weightscape
+from weightscape.cli.barrier import barrier
 from weightscape.cli.data import data
 from weightscape.cli.demo import demo
 from weightscape.cli.errors import Stopped, one_line
@@ -19,7 +20,10 @@ from weightscape.cli.evidence import evidence
 from weightscape.cli.fit import fit
 from weightscape.cli.predict import predict
 from weightscape.cli.prior import prior
+from weightscape.cli.prune import prune
+from weightscape.cli.rebase import rebase
 from weightscape.cli.report import report
+from weightscape.cli.symmetry import symmetry
 from weightscape.core import InputError, InputTypeError, devices
 
 MISTAKE = 2
@@ -32,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (demo, fit, predict, report, data, prior, evidence):
+for _command in (demo, fit, predict, report, data, prior, evidence, symmetry, rebase, barrier, prune):
     app.command()(_command)
 
 

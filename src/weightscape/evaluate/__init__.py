@@ -9,10 +9,12 @@ from weightscape.evaluate.crps import crps, pointwise_crps
 from weightscape.evaluate.errors import accuracy, rmse
 from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
 from weightscape.evaluate.nll import nll
+from weightscape.evaluate.pruning import PruningRow, pruning_curve, pruning_text
 from weightscape.evaluate.scores import Scores, scores
 
 __all__ = [
     "EvidenceRow",
+    "PruningRow",
     "Reliability",
     "Scores",
     "accuracy",
@@ -27,6 +29,8 @@ __all__ = [
     "nll",
     "pit",
     "pointwise_crps",
+    "pruning_curve",
+    "pruning_text",
     "reliability",
     "rmse",
     "scores",

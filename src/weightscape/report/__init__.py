@@ -1,6 +1,7 @@
 """Reports: figures, and one page that says what a run found."""
 
 from weightscape.report.bands import Bands, Scatter, bands, plot_bands
+from weightscape.report.barrier import plot_barriers
 from weightscape.report.calibration import plot_coverage, plot_reliability
 from weightscape.report.chains import convergence_table, health_table
 from weightscape.report.class_map import plane, plot_class_map
@@ -10,9 +11,13 @@ from weightscape.report.evidences import Candidate, evidence_table, plot_evidenc
 from weightscape.report.page import render_page
 from weightscape.report.parity import plot_parity
 from weightscape.report.prior_gallery import Gallery, draw_gallery
+from weightscape.report.pruning import plot_pruning, pruning_table
 from weightscape.report.relevance import plot_relevance
 from weightscape.report.report import Picture, Report, Table
 from weightscape.report.run import Fitted, report_run, score_table
+from weightscape.report.section import plot_section
+from weightscape.report.spread import plot_marginals, plot_spread
+from weightscape.report.symmetry import plot_symmetry, symmetry_table
 from weightscape.report.trace import plot_trace
 from weightscape.report.weights import plot_weights
 from weightscape.report.write import write_report
@@ -33,19 +38,27 @@ __all__ = [
     "health_table",
     "plane",
     "plot_bands",
+    "plot_barriers",
     "plot_class_map",
     "plot_convergence",
     "plot_coverage",
     "plot_doubt",
     "plot_evidence",
     "plot_lppd",
+    "plot_marginals",
     "plot_parity",
+    "plot_pruning",
     "plot_relevance",
     "plot_reliability",
+    "plot_section",
+    "plot_spread",
+    "plot_symmetry",
     "plot_trace",
     "plot_weights",
+    "pruning_table",
     "render_page",
     "report_run",
     "score_table",
+    "symmetry_table",
     "write_report",
 ]

@@ -33,7 +33,7 @@ def plot_spread(by_name: Mapping[str, Moments]) -> Figure:
         axes.hist(spread, edges.tolist(), histtype="step", color=colour(i), lw=1.4)
     axes.set(xscale="log", xlabel="standard deviation of a weight", ylabel="weights", title="spread of the weights")
     axes.xaxis.set_major_formatter("{x:g}")  # the default one writes formulas
-    axes.xaxis.set_minor_formatter("")
+    axes.xaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")  # within a decade there may be one tick alone
     axes.legend()
     return figure
 

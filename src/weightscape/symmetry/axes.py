@@ -95,7 +95,7 @@ def constant(array: Any) -> Value:
     """A constant: along an axis where its entries differ its places must stay."""
     array = np.asarray(array)
     axes = tuple(
-        repeat_axis(size) if np.array_equal(array, np.repeat(array.take([0], i), size, i)) else fixed_axis(size)
+        repeat_axis(size) if size and np.all(array == array.take([0], i)) else fixed_axis(size)
         for i, size in enumerate(array.shape)
     )
     return Value(axes, is_zero=bool(array.dtype.kind in "fiub" and not np.any(array)))

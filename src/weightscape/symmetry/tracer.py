@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from weightscape.core import tree
 from weightscape.core.types import Tree
@@ -62,11 +62,22 @@ def walk(ledger: Ledger, program: ClosedJaxpr | Jaxpr, values: Sequence[Value]) 
     known = dict(zip(closed.jaxpr.constvars, map(constant, closed.consts), strict=True))
     known.update(zip(closed.jaxpr.invars, values, strict=True))
     read = lambda variable: constant(variable.val) if isinstance(variable, Literal) else known[variable]
-    for equation in closed.jaxpr.eqns:
+    for equation in _needed(closed.jaxpr):
         rule = RULES.get(equation.primitive.name, lose)
         made = rule(ledger, equation, [read(variable) for variable in equation.invars])
         known.update(zip(equation.outvars, made, strict=True))
     return [read(variable) for variable in closed.jaxpr.outvars]
+
+
+def _needed(program: Jaxpr) -> list[JaxprEqn]:
+    """The equations that the results depend on: what is never used must cost no symmetry."""
+    needed = {variable for variable in program.outvars if not isinstance(variable, Literal)}
+    kept = []
+    for equation in reversed(program.eqns):
+        if not needed.isdisjoint(equation.outvars):
+            needed.update(variable for variable in equation.invars if not isinstance(variable, Literal))
+            kept.append(equation)
+    return kept[::-1]
 
 
 def _call(name: str) -> Any:
