@@ -23,7 +23,7 @@ demo: setup ## run the whole story on bundled data and write a report to runs/de
 	@$(BIN)/weightscape demo --out runs/demo
 
 test: lint ## lint, then every test but the slow ones
-	@$(RUN) pytest -n $(WORKERS) -m "not slow"
+	@$(RUN) pytest -n $(WORKERS) --dist loadfile -m "not slow"
 
 test-all: lint ## lint, then every test
 	@$(RUN) pytest -n $(WORKERS)
