@@ -70,18 +70,20 @@ def make_draws(kind: str, activation: str, num_draws: int) -> ws.Draws:
 
 
 def plain_loop(weights: dict, reference: dict, *, flips: bool) -> list[float]:
-    """One product, one assignment and one move for each draw; the distances."""
+    """One product, one assignment and one move for each draw, which is kept; the distances."""
     units = lambda network: np.concatenate(
         [network["layer0"]["weight"].T, network["layer0"]["bias"][:, None], network["layer1"]["weight"]], axis=1
     )
     wanted, found = units(reference), []
+    moved = np.empty((len(weights["layer0"]["bias"]), *wanted.shape), wanted.dtype)
     for i in range(len(weights["layer0"]["bias"])):
         mine = units(jax.tree.map(lambda leaf, i=i: leaf[i], weights))
         gains = wanted @ mine.T
         chosen = linear_sum_assignment(np.abs(gains) if flips else gains, maximize=True)[1]
         signs = np.sign(gains[np.arange(NUM_UNITS), chosen]) if flips else np.ones(NUM_UNITS, np.float32)
         rest = weights["layer1"]["bias"][i] - reference["layer1"]["bias"]
-        found.append(float(np.sqrt(np.sum((mine[chosen] * signs[:, None] - wanted) ** 2) + np.sum(rest**2))))
+        moved[i] = mine[chosen] * signs[:, None]
+        found.append(float(np.sqrt(np.sum((moved[i] - wanted) ** 2) + np.sum(rest**2))))
     return found
 
 
