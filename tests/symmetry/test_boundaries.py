@@ -124,6 +124,14 @@ def test_what_is_computed_and_never_used_costs_nothing():
     assert kinds(function(apply, one=(3, 5), two=(5, 2)))[0] == {"one": ("permutation", "scaling")}
 
 
+def test_parts_that_cannot_be_told_apart_are_not_proposed():
+    """Units added to those in reverse order come in pairs, and which of a pair is which is not known."""
+    network = two_layers(lambda z: z[:, ::-1] + z, jnp.tanh)
+    params = network.init(jax.random.key(0), X)
+    proposed = groups_of(*tracer.follow(network.apply, params, X))
+    assert [group.size for group in proposed] == [1, 4]
+
+
 def test_units_that_are_read_apart_stay_apart():
     """The first unit is an output of its own; the others may still be permuted."""
 
