@@ -124,12 +124,40 @@ def test_what_is_computed_and_never_used_costs_nothing():
     assert kinds(function(apply, one=(3, 5), two=(5, 2)))[0] == {"one": ("permutation", "scaling")}
 
 
+def proposed(apply, **shapes):
+    """The groups that structure proposes, before any numbers are looked at."""
+    network = function(apply, **shapes)
+    return groups_of(*tracer.follow(network.apply, network.init(jax.random.key(0), X), X))
+
+
+def test_masks_are_seen_by_structure_alone():
+    mask = normal(5)
+    apply = lambda params, x: jnp.tanh(x @ params["one"] * jnp.asarray(mask)[None]) @ params["two"]
+    assert proposed(apply, one=(3, 5), two=(5, 2)) == ()
+
+
+def test_slices_are_seen_by_structure_alone():
+    """Two units are squared, the others not; only the same may change places."""
+
+    def apply(params, x):
+        h = x @ params["one"]
+        return jnp.sum(h[:, :2] ** 2, 1, keepdims=True) + jnp.sum(h[:, 2:], 1, keepdims=True)
+
+    assert sorted(group.size for group in proposed(apply, one=(3, 5))) == [2, 3]
+
+
+def test_signs_are_proposed_modulo_two():
+    """A product of a unit's value with itself has no sign, so what consumes it is not flipped: no scale does that."""
+    (group,) = proposed(lambda params, x: (x @ params["one"]) ** 2 @ params["two"], one=(3, 5), two=(5, 2))
+    exponents = {member.path: (member.scale_exponents, member.sign_exponents) for member in group.members}
+    assert exponents == {"one": ((1,), (1,)), "two": ((-2,), (0,))}
+
+
 def test_parts_that_cannot_be_told_apart_are_not_proposed():
     """Units added to those in reverse order come in pairs, and which of a pair is which is not known."""
     network = two_layers(lambda z: z[:, ::-1] + z, jnp.tanh)
-    params = network.init(jax.random.key(0), X)
-    proposed = groups_of(*tracer.follow(network.apply, params, X))
-    assert [group.size for group in proposed] == [1, 4]
+    found = proposed(network.apply, one=(3, 5), two=(5, 4), three=(4, 2))
+    assert [group.size for group in found] == [1, 4]
 
 
 def test_units_that_are_read_apart_stay_apart():

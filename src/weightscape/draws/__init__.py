@@ -9,6 +9,7 @@ from weightscape.draws.lppd import RunningLppd, running_lppd
 from weightscape.draws.point import best_position, point
 from weightscape.draws.recorder import Examination, Place, Recorder
 from weightscape.draws.sampled import Sampled
+from weightscape.draws.weights import draw_weights
 
 __all__ = [
     "ChainRecord",
@@ -26,6 +27,7 @@ __all__ = [
     "best_position",
     "decode_header",
     "diagnose",
+    "draw_weights",
     "encode_header",
     "examine_chains",
     "function_outputs",

@@ -18,8 +18,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from weightscape.core import registered
 from weightscape.core.checks import InputError, require, require_count, require_positive
+from weightscape.draws import draw_weights
 from weightscape.geometry.moved_draws import Source, as_they_are
-from weightscape.geometry.weight_moments import Moments, draw_weights, stretches
+from weightscape.geometry.weight_moments import Moments, stretches
 from weightscape.inference import Covariance, Diagonal, LowRank
 
 _MATRIX_BYTES = 512 * 2**20
@@ -75,7 +76,7 @@ class LowRankFit(Fit):
 
 def principal_factor(draws: Source, found: Moments, rank: int) -> Float[np.ndarray, "weight rank"]:
     """B: the principal directions of largest variance as columns, each times its standard deviation."""
-    shares = draw_weights(draws)
+    shares = draw_weights(as_they_are(draws))
     weights = shares / (1 - np.sum(shares**2))
     if 8 * len(as_they_are(draws)) * found.layout.size <= _MATRIX_BYTES:
         rows = np.concatenate([np.sqrt(w)[:, None] * (part - found.mean) for part, w in stretches(draws, weights)])

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 
 from weightscape.core.checks import require, require_type
 from weightscape.core.layout import Layout
-from weightscape.draws import Draws, Header
+from weightscape.draws import Draws, Header, draw_weights
 from weightscape.geometry.moved_draws import MovedDraws, Source, as_they_are
 from weightscape.inference import Gaussian
 from weightscape.posterior import Position
@@ -77,7 +77,7 @@ def moments(of: Source | Gaussian) -> Moments:
     remedy = "Pass what `method.run` or `rebase` returns, or a Gaussian."
     known = isinstance(of, (Draws, MovedDraws))
     require_type(known, "Moments must be those of Draws or of a Gaussian", type(of).__name__, remedy)
-    weights, draws = draw_weights(of), as_they_are(of)
+    weights, draws = draw_weights(as_they_are(of)), as_they_are(of)
     left = float(1 - np.sum(weights**2))
     asked = "Draws must have at least two that weigh something, or they have no variance"
     require(len(draws) > 1 and left > _CONSTANT, asked, f"{len(draws)} draws", "Draw more, or pass more networks.")
@@ -88,7 +88,7 @@ def moments(of: Source | Gaussian) -> Moments:
 def mean_position(of: Source) -> Position:
     """θ̄ as a position; of a single draw its own."""
     layout = header_of(as_they_are(of)).layout()
-    return layout.unflatten(jnp.asarray(_sums(of, draw_weights(of))[0], layout.dtype))
+    return layout.unflatten(jnp.asarray(_sums(of, draw_weights(as_they_are(of)))[0], layout.dtype))
 
 
 def chain_means(draws: Draws) -> Float[np.ndarray, "chain weight"]:
@@ -102,20 +102,6 @@ def chosen_positions(draws: Draws, places: Int[np.ndarray, " place"]) -> Float[n
     even = np.ones((draws.num_chains, draws.num_draws))
     parts = [rows[:, places].reshape(draws.num_chains, -1, len(places)) for rows, _ in stretches(draws, even)]
     return np.concatenate(parts, axis=1)
-
-
-def draw_weights(of: Source) -> Float[np.ndarray, "chain draw"]:
-    """w = softmax(log weights) over all draws of all chains, in double precision; 1/n where there are none."""
-    draws = as_they_are(of)
-    require(len(draws) > 0, "`draws` must hold at least one draw", 0, "Pass what `method.run` returns.")
-    if draws.log_weights is None:
-        return np.full((draws.num_chains, draws.num_draws), 1 / len(draws))
-    log_weights = np.asarray(draws.log_weights, np.float64)
-    largest = log_weights.max()
-    remedy = "Check the densities behind them, or leave these draws out."
-    require(bool(np.isfinite(largest)), "`log_weights` of Draws must have a finite maximum", largest, remedy)
-    weights = np.exp(log_weights - largest)
-    return weights / weights.sum()
 
 
 def flat_positions(draws: Draws) -> Float[np.ndarray, "draw weight"]:

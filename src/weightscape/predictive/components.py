@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from weightscape.core.checks import require
 from weightscape.core.types import Tree
 from weightscape.draws import Draws
 from weightscape.likelihoods import Own
@@ -47,18 +46,6 @@ class Components(eqx.Module):
         """F(z) = Σ_i w_i P(Y ≤ z | f(x; θ_i), φ_i), entry by entry."""
         each = jax.vmap(lambda outputs, own: likelihood.cumulative(outputs, z, own))(self.outputs, self.own)
         return self.average(each)
-
-
-def mixture_weights(draws: Draws) -> Float[np.ndarray, " draw"]:
-    """w = softmax(log weights) over all draws of all chains, in double precision; 1/n where there are none."""
-    if draws.log_weights is None:
-        return np.full(len(draws), 1 / len(draws))
-    log_weights = np.asarray(draws.log_weights, np.float64).reshape(-1)
-    largest = log_weights.max()
-    remedy = "Check the densities behind them, or leave these draws out."
-    require(bool(np.isfinite(largest)), "`log_weights` of Draws must have a finite maximum", largest, remedy)
-    weights = np.exp(log_weights - largest)
-    return weights / weights.sum()
 
 
 def flat_own(draws: Draws, padded_draws: int) -> Tree:

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import ArrayLike, Float
 
 from weightscape.core.checks import require, require_count, require_type
-from weightscape.draws import Draws
-from weightscape.predictive.components import flat_own, mixture_weights
+from weightscape.draws import Draws, draw_weights
+from weightscape.predictive.components import flat_own
 from weightscape.predictive.inputs import network_inputs
 from weightscape.predictive.mixture import Mixture
 from weightscape.predictive.outputs import Recomputed, hold
@@ -38,7 +38,7 @@ def predict(draws: Draws, x: ArrayLike | list, *, memory: int = DEFAULT_MEMORY) 
     require(len(draws) > 0, "`draws` of predict must hold at least one draw", 0, remedy)
     require_count("`memory` of predict", memory)
     outputs = _outputs(draws, network_inputs(x, draws.example.x, draws.scaling, caller="predict"), memory)
-    weights = mixture_weights(draws)
+    weights = draw_weights(draws).reshape(-1)
     missing = outputs.plan.padded_draws - len(draws)
     mixture = Mixture(
         draws.model.likelihood,
