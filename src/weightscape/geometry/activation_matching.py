@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from weightscape.core.checks import require
 from weightscape.core.types import PRNGKey, Tree
 from weightscape.geometry.assignment import assign
 from weightscape.geometry.group_step import replace_group
@@ -23,6 +24,7 @@ from weightscape.geometry.match import Matched, Matching, Task
 from weightscape.geometry.multipliers import Multiplier, best_multiplier
 from weightscape.geometry.unit_values import UnitSource, layer_outputs, network_part, unit_sources
 from weightscape.networks import LinearLayers, Network, find_linear_layers
+from weightscape.symmetry import Symmetry
 
 
 class ActivationMatching(Matching):
@@ -41,7 +43,7 @@ class ActivationMatching(Matching):
 
     def find(self, key: PRNGKey, task: Task) -> Matched:
         found = find_linear_layers(self.network, network_part(task.reference), self.x)
-        sources = tuple(unit_sources(task.symmetry, g, found) for g in range(len(task.symmetry.groups)))
+        sources = tuple(_sources(task.symmetry, g, found) for g in range(len(task.symmetry.groups)))
         element = task.identities()
         for g, compared in enumerate(_compare(found, sources, self.x, task)):
             permutations = jnp.asarray(assign(np.asarray(compared.gains)))
@@ -62,6 +64,13 @@ class Compared(NamedTuple):
     log_deviations: Float[Array, "*batch source unit"]
     log_deviations_wanted: Float[Array, "*batch source unit"]
     gains: Float[Array, "*batch unit unit"]
+
+
+def _sources(symmetry: Symmetry, group: int, found: LinearLayers) -> tuple[UnitSource, ...]:
+    sources = unit_sources(symmetry, group, found)
+    asked = "Activation matching needs a dense or convolution layer that makes the units of every group"
+    require(bool(sources), asked, f"none for {symmetry.groups[group].name}", "Use WeightMatching.")
+    return sources
 
 
 @eqx.filter_jit

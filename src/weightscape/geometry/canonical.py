@@ -141,10 +141,11 @@ def _sizes(weights: Float[Array, "unit ..."], joint: tuple[int, ...]) -> Float[A
     # Through the largest entry, so that squares of very small or large weights neither vanish nor overflow.
     largest = jnp.max(jnp.abs(weights), axis=tuple(range(1, weights.ndim)), keepdims=True)
     largest = jnp.where(largest > 0, largest, 1.0)
-    norms = jnp.sqrt(jnp.sum((weights / largest) ** 2, axis=plain))
-    norms = norms.reshape(len(weights), -1)
+    squares = jnp.sum((weights / largest) ** 2, axis=plain).reshape(len(weights), -1)
+    # 1 stands for 0 under the root and the logarithm, which have no slope there.
+    norms = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
     means = jnp.exp(jnp.mean(jnp.log(norms), axis=1)) if joint else norms[:, 0]
-    return largest.reshape(-1) * means
+    return jnp.where(jnp.all(squares > 0, axis=1), largest.reshape(-1) * means, 0.0)
 
 
 def _signs(weights: Float[Array, "unit weight"]) -> Int[Array, " unit"]:

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from weightscape.core.checks import InputError
 from weightscape.core.types import Tree
 from weightscape.geometry.multipliers import Exponents, exponents_of
 from weightscape.geometry.unit_products import Place, places
@@ -56,7 +55,7 @@ def layer_outputs(found: LinearLayers, params: Tree, x: Float[Array, "point ..."
 
 
 def unit_sources(symmetry: Symmetry, group: int, found: LinearLayers) -> tuple[UnitSource, ...]:
-    """The layers that make the units of a group; an error where there is none."""
+    """The layers that make the units of a group; there may be none, as for embeddings and attention heads."""
     whole = jax.tree.unflatten(symmetry.layout.structure, symmetry.layout.paths)
     prefix = "network/" if isinstance(whole, Parameters) else ""
     layers = {prefix + layer.weight: layer for layer in found.layers}
@@ -66,11 +65,6 @@ def unit_sources(symmetry: Symmetry, group: int, found: LinearLayers) -> tuple[U
         columns = None if layer is None else _columns(layer, place)
         if layer is not None and columns is not None:
             sources.append(UnitSource(layer.weight, columns, exponents_of(place.member)))
-    if not sources:
-        raise InputError(
-            f"Activation matching needs a dense or convolution layer that makes the units of every group, got none for "
-            f"{symmetry.groups[group].name}. Use WeightMatching."
-        )
     return tuple(sources)
 
 
