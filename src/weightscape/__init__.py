@@ -4,7 +4,7 @@ A network and data become a posterior over the network's weights; draws from it 
 error bars. Start with `Model`, `HMC` and `predict`; the glossary in the documentation defines every term.
 """
 
-from weightscape import data, geometry, likelihoods, networks, priors, symmetry
+from weightscape import data, geometry, likelihoods, metanet, networks, priors, symmetry
 from weightscape.core import (
     InputError,
     devices,
@@ -137,6 +137,7 @@ __all__ = [
     "ladder_evidence",
     "likelihoods",
     "load_approximation",
+    "metanet",
     "networks",
     "point",
     "predict",

@@ -10,8 +10,15 @@ from tests.symmetry.zoo import CASES, weights
 from weightscape.metanet import Metanet, Probes, Reader, Sizes
 from weightscape.symmetry import discover
 
-QUICK = ("tanh", "relu", "skip", "rms_norm", "lstm", "dense_net", "attention")
-NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in CASES]
+QUICK = ("tanh", "relu", "lstm")
+KNOWN = (*QUICK, "skip", "dense_net", "attention")
+
+
+def names(quick):
+    """All cases; those that are not quick are slow tests."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in quick)) for name in CASES]
+
+
 SMALL = Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2)
 
 SYMMETRIES = {}

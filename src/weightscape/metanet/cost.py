@@ -48,4 +48,4 @@ def _memory(analysis: Any | None) -> float:
     """Bytes of a compiled call; not a number where the backend does not say."""
     if analysis is None:
         return math.nan
-    return analysis.temp_size_in_bytes + analysis.argument_size_in_bytes + analysis.output_size_in_bytes
+    return float(analysis.temp_size_in_bytes + analysis.argument_size_in_bytes + analysis.output_size_in_bytes)

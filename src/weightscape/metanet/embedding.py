@@ -3,8 +3,10 @@
     token_i^c = Σ W_place x_place,i      over the places of unit i's group with charge c
     token_i^0 += k_group + Σ V_place log(1 + x²_place,i)
 
-The second line is for uncharged features: what group the unit belongs to, and the sizes of charged weights, whose signs
-must not show. Each channel has its own row of W, which is what a position along a fixed axis means; units have none.
+The second line is for uncharged features: what group the unit belongs to, and the sizes of its weights. Sizes are all
+that may be seen of charged weights, whose signs must not show, and where scales are normalised away from most layers
+the last ones spread over powers of ten, which logarithms bear. Each channel has its own row of W, which is what a
+position along a fixed axis means; units have none.
 """
 
 import equinox as eqx
@@ -23,7 +25,7 @@ class Embedding(eqx.Module):
     """Weights of all places to the features of tokens and edges."""
 
     entries: tuple[Linear, ...]
-    magnitudes: tuple[Linear | None, ...]
+    magnitudes: tuple[Linear, ...]
     group_kinds: Float[Array, "group channel"]
     grid_kinds: Float[Array, "grid edge_channel"]
     plan: Plan = eqx.field(static=True)
@@ -38,7 +40,7 @@ class Embedding(eqx.Module):
         )
         return Embedding(
             tuple(linear(key_entry, i) for i in range(len(widths))),
-            tuple(linear(key_size, i) if place.is_charged else None for i, place in enumerate(plan.places)),
+            tuple(linear(key_size, i) for i in range(len(widths))),
             jax.random.normal(key_group, (len(plan.sizes), sizes.width)),
             jax.random.normal(key_grid, (len(plan.grids), sizes.edge_width)),
             plan,
@@ -72,6 +74,4 @@ class Embedding(eqx.Module):
 
     def _add(self, slots: list[Array], slot: int, i: int, part: Float[Array, "... channel"]) -> None:
         slots[slot] = slots[slot] + self.entries[i](part)
-        magnitude = self.magnitudes[i]
-        if magnitude is not None:
-            slots[0] = slots[0] + magnitude(jnp.log1p(part**2))
+        slots[0] = slots[0] + self.magnitudes[i](jnp.log1p(part**2))

@@ -12,6 +12,7 @@ for what is done with them. Permutations hold because units have no positions; s
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from weightscape.core.keys import require_key
@@ -60,7 +61,7 @@ class Metanet(eqx.Module):
         sizes: Sizes = DEFAULT_SIZES,
         scaling: ChannelScaling | None = None,
         probes: Probes | None = None,
-        block_type: jnp.dtype | None = None,
+        block_type: DTypeLike | None = None,
     ):
         require_key(key, "Metanet")
         key_trunk, key_condition = jax.random.split(key)
@@ -108,7 +109,7 @@ class Reader(eqx.Module):
         sizes: Sizes = DEFAULT_SIZES,
         scaling: ChannelScaling | None = None,
         probes: Probes | None = None,
-        block_type: jnp.dtype | None = None,
+        block_type: DTypeLike | None = None,
     ):
         require_key(key, "Reader")
         key_trunk, key_condition, key_head = jax.random.split(key, 3)

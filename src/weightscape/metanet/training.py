@@ -68,7 +68,7 @@ def train(  # noqa: PLR0913  one call holds everything that a training needs
     >>> line = eqx.nn.Linear(1, 1, key=jax.random.key(0))
     >>> loss = lambda model, key, batch: jnp.mean((jax.vmap(model)(batch) - 3 * batch) ** 2)
     >>> trained = train(jax.random.key(1), line, loss, jnp.ones((8, 1)), num_steps=20)
-    >>> trained.losses[-1] < trained.losses[0]
+    >>> bool(trained.losses[-1] < trained.losses[0])
     True
     """
     require_key(key, "train")

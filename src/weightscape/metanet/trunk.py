@@ -2,7 +2,7 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from weightscape.core.types import PRNGKey, Tree
@@ -21,7 +21,7 @@ class Extras(eqx.Module):
 
     scaling: ChannelScaling | None = None
     probes: Probes | None = None
-    block_type: jnp.dtype | None = eqx.field(static=True, default=None)
+    block_type: DTypeLike | None = eqx.field(static=True, default=None)
 
 
 class Trunk(eqx.Module):
@@ -33,7 +33,7 @@ class Trunk(eqx.Module):
     probes: ProbeEmbedding | None
     blocks: tuple[Block, ...]
     plan: Plan = eqx.field(static=True)
-    block_type: jnp.dtype | None = eqx.field(static=True)
+    block_type: DTypeLike | None = eqx.field(static=True)
 
     @staticmethod
     def of(key: PRNGKey, symmetry: Symmetry, params: Tree, sizes: Sizes, extras: Extras) -> "Trunk":
@@ -69,7 +69,7 @@ class Trunk(eqx.Module):
         return self.scaling(self.features.split(params))
 
 
-def _cast(tree: Tree, dtype: jnp.dtype | None) -> Tree:
+def _cast(tree: Tree, dtype: DTypeLike | None) -> Tree:
     """The tree with its floating arrays in another type; as it is where that is None."""
     cast = lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf
     return tree if dtype is None else jax.tree.map(cast, tree)

@@ -1,0 +1,78 @@
+"""Paths from a source point x₀ to a target point x₁.
+
+    x_t = a(t) x₀ + b(t) x₁,      u_t = ȧ(t) x₀ + ḃ(t) x₁,      a(0) = b(1) = 1,  a(1) = b(0) = 0
+
+The velocity field of the flow is v(t, x) = E[u_t | x_t = x], which a regression on u_t learns (Lipman et al. 2023).
+Where a model predicts the target instead, x̂₁(t, x) ≈ E[x₁ | x_t = x], the same velocity is
+
+    v = (ȧ/a) x + (ḃ − b ȧ/a) x̂₁                           not x̂₁ − x₀, which loses spread
+
+for the straight path (x̂₁ − x) / (1 − t).
+"""
+
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from weightscape.core.types import Scalar
+
+
+class Coefficients(NamedTuple):
+    """a, b and their derivatives by t."""
+
+    a: Scalar
+    b: Scalar
+    a_rate: Scalar
+    b_rate: Scalar
+
+
+class Path(eqx.Module):
+    """A path given by two functions of time."""
+
+    @abc.abstractmethod
+    def coefficients(self, time: Scalar) -> Coefficients:
+        """a, b, ȧ, ḃ at a time in [0, 1]."""
+
+
+class Straight(Path):
+    """x_t = (1 − t) x₀ + t x₁."""
+
+    def coefficients(self, time: Scalar) -> Coefficients:
+        one = jnp.ones_like(time)
+        return Coefficients(one - time, time * one, -one, one)
+
+
+class Trigonometric(Path):
+    """x_t = cos(πt/2) x₀ + sin(πt/2) x₁.
+
+    A weight that is standard normal under source and target, and independent of all others, is so at all times: its
+    velocity is zero. The data move only what they inform.
+    """
+
+    def coefficients(self, time: Scalar) -> Coefficients:
+        half_turn = jnp.pi / 2
+        cosine, sine = jnp.cos(half_turn * time), jnp.sin(half_turn * time)
+        return Coefficients(cosine, sine, -half_turn * sine, half_turn * cosine)
+
+
+def point(path: Path, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+    """x_t."""
+    at = path.coefficients(time)
+    return at.a * source + at.b * target
+
+
+def rate(path: Path, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+    """u_t."""
+    at = path.coefficients(time)
+    return at.a_rate * source + at.b_rate * target
+
+
+def velocity_of_target(
+    path: Path, time: Scalar, x: Float[Array, "..."], target: Float[Array, "..."]
+) -> Float[Array, "..."]:
+    """The velocity at x of a model that predicts the target; not finite at t = 1, where a = 0."""
+    at = path.coefficients(time)
+    return (at.a_rate / at.a) * x + (at.b_rate - at.b * at.a_rate / at.a) * target
