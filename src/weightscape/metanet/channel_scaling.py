@@ -56,4 +56,6 @@ def _moments(place: Place, part: Float[Array, "network ..."]) -> tuple[Array, Ar
     rows = part.reshape(-1, part.shape[-1])
     shift = jnp.zeros((rows.shape[-1],), rows.dtype) if place.is_charged else jnp.mean(rows, axis=0)
     scale = jnp.sqrt(jnp.mean((rows - shift[None]) ** 2, axis=0))
-    return shift, jnp.where(scale > 0, scale, 1.0)
+    # Unit scales make some weights 1 in all networks: their deviation is rounding, and must not be blown up to 1.
+    least = jnp.finfo(rows.dtype).eps ** 0.5 * jnp.sqrt(jnp.mean(rows**2, axis=0))
+    return shift, jnp.where(scale > least, scale, 1.0)
