@@ -1,0 +1,98 @@
+"""Models of velocities over flat vectors of weights.
+
+- `MetanetField`: a metanet; it commutes with the symmetry it is built from, and the density of its flow is invariant.
+- `ResidualField`: gated residual layers on the whole vector; it knows no symmetry.
+- `PrincipalField`: the same in the principal axes of given weights, each scaled to variance one.
+
+All are zero at first, and take (time, vector) to a vector.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from weightscape.core.checks import require
+from weightscape.core.layout import Layout
+from weightscape.core.types import PRNGKey, Scalar
+from weightscape.metanet import Metanet, Sizes
+from weightscape.metanet.condition import Condition
+from weightscape.metanet.linear import Linear
+from weightscape.metanet.normalise import Residual, normalised
+from weightscape.metanet.product import Product
+
+_LONE = ((0,),)
+"""The slots of features that no sign changes."""
+
+
+class MetanetField(eqx.Module):
+    """A metanet on vectors: `layout` says which entry is which weight."""
+
+    metanet: Metanet
+    layout: Layout = eqx.field(static=True)
+
+    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+        """The velocity."""
+        return self.layout.flatten(self.metanet(time, self.layout.unflatten(z)))
+
+
+class ResidualField(eqx.Module):
+    """x ↦ D h + x ⊙ G h, with h from gated residual layers that are told the time."""
+
+    condition: Condition
+    embedding: Linear
+    layers: tuple[Product, ...]
+    residuals: tuple[Residual, ...]
+    direct: Linear
+    gate: Linear
+
+    @staticmethod
+    def of(key: PRNGKey, num_weights: int, sizes: Sizes) -> "ResidualField":
+        """A random one of `sizes.width` channels and `sizes.num_blocks` layers."""
+        key_condition, key_embedding, key_layers = jax.random.split(key, 3)
+        width = sizes.width
+        return ResidualField(
+            Condition.of(key_condition, width, timed=True, context_size=0),
+            Linear.of(key_embedding, num_weights, width),
+            tuple(Product.of(k, _LONE, width, sizes.expansion) for k in jax.random.split(key_layers, sizes.num_blocks)),
+            tuple(Residual.of(width, 1, width) for _ in range(sizes.num_blocks)),
+            Linear.zero(width, num_weights),
+            Linear.zero(width, num_weights),
+        )
+
+    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+        """The velocity."""
+        condition, hidden = self.condition(jnp.asarray(time), None), (self.embedding(z),)
+        for layer, residual in zip(self.layers, self.residuals, strict=True):
+            hidden = residual.after(condition, hidden, layer(residual.before(condition, hidden)))
+        features = normalised(hidden[0])
+        return self.direct(features) + z * self.gate(features)
+
+
+class PrincipalField(eqx.Module):
+    """Q s v(t, Qᵀ(x − m) / s): a field in the principal axes Q of some weights, with deviations s along them.
+
+    - `mean`, `axes`, `deviations`: m, Q and s; they are not trained.
+    """
+
+    field: ResidualField
+    mean: Float[Array, " weight"]
+    axes: Float[Array, "weight axis"]
+    deviations: Float[Array, " axis"]
+
+    @staticmethod
+    def of(key: PRNGKey, draws: Float[Array, "draw weight"], sizes: Sizes) -> "PrincipalField":
+        """From weights whose principal axes are taken; at least two. Axes along which they do not vary have s = 1."""
+        require(len(draws) > 1, "Principal axes must come from at least 2 draws", len(draws), "Pass more draws.")
+        mean = jnp.mean(draws, axis=0)
+        _, values, axes = jnp.linalg.svd(draws - mean[None], full_matrices=True)
+        deviations = jnp.ones((draws.shape[1],), draws.dtype).at[: len(values)].set(values / (len(draws) - 1) ** 0.5)
+        least = jnp.finfo(draws.dtype).eps ** 0.5 * jnp.max(deviations)
+        field = ResidualField.of(key, draws.shape[1], sizes)
+        return PrincipalField(field, mean, axes.T, jnp.where(deviations > least, deviations, 1.0))
+
+    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+        """The velocity."""
+        mean, axes, deviations = jax.lax.stop_gradient((self.mean, self.axes, self.deviations))
+        inner = self.field(time, ((z - mean) @ axes) / deviations)
+        return axes @ (deviations * inner)
