@@ -63,7 +63,7 @@ def canonical(symmetry: Symmetry, params: Tree) -> CanonicalForm:
 
 def unit_scales(symmetry: Symmetry, params: Tree) -> CanonicalForm:
     """The equivalent network with the scales of the canonical form, and its own signs and order."""
-    return _unit_scales(symmetry, params)
+    return _unit_scales(symmetry, params) if symmetry.num_scales else CanonicalForm(params, symmetry.identity())
 
 
 @eqx.filter_jit

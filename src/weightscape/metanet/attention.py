@@ -62,9 +62,10 @@ class Attention(eqx.Module):
         biases = self._biases(edges)
         received: dict[int, list[Array]] = {}
         for seen, lookers in _circles(self.plan).items():
-            at = lambda parts, groups: [self._taken(part, groups) for part in parts]
-            weights = _weights(at(queries, lookers)[0], at(keys, seen)[0], self._block(biases, lookers, seen))
-            out = _attended(weights, at(queries, lookers), at(keys, seen), at(values, seen))
+            asking = [self._taken(part, lookers) for part in queries]
+            known, told = ([self._taken(part, seen) for part in parts] for parts in (keys, values))
+            weights = _weights(asking[0], known[0], self._block(biases, lookers, seen))
+            out = _attended(weights, asking, known, told)
             ends = np.cumsum([self.plan.sizes[group] for group in lookers])[:-1].tolist()
             parts = zip(*(jnp.split(slot, ends) for slot in out), strict=True)
             received |= {group: list(part) for group, part in zip(lookers, parts, strict=True)}

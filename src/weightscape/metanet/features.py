@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from weightscape.core.checks import require
 from weightscape.core.types import Tree
 from weightscape.symmetry import LeafFactors, Symmetry
 
@@ -103,11 +102,7 @@ class Features(eqx.Module):
 
     def split(self, params: Tree) -> tuple[Float[Array, "..."], ...]:
         """The weights of each place: (unit of each group …, channel)."""
-        came = tuple(tuple(jnp.shape(leaf)) for leaf in jax.tree.leaves(params))
-        layout = self.symmetry.layout
-        fits = jax.tree.structure(params) == layout.structure and came == layout.shapes
-        remedy = "Build it from the symmetry of this network, or vmap over leading axes."
-        require(fits, f"Weights that a metanet reads must have the shapes {layout.shapes}", came, remedy)
+        self.symmetry.require_layout(params)
         leaves = [
             jnp.asarray(leaf).reshape(factors.sizes)
             for leaf, factors in zip(jax.tree.leaves(params), self.symmetry.leaves, strict=True)

@@ -75,8 +75,9 @@ class Metanet(eqx.Module):
         form = unit_scales(symmetry, params)
         hidden = self.trunk(self.condition(jnp.asarray(time), context), form.params)
         written = self.trunk.features.join(self.head(hidden, self.trunk.parts(form.params)))
-        returned = symmetry.apply(written, symmetry.invert(form.element))
-        return jax.tree.map(lambda new, old: new.astype(jnp.result_type(old)), returned, params)
+        if symmetry.num_scales:
+            written = symmetry.apply(written, symmetry.invert(form.element))
+        return jax.tree.map(lambda new, old: new.astype(jnp.result_type(old)), written, params)
 
 
 class Reader(eqx.Module):

@@ -102,7 +102,7 @@ class Symmetry(eqx.Module):
         """
         if isinstance(params, Draws):
             return self._apply_to_draws(params, element)
-        self._require_layout(params)
+        self.require_layout(params)
         return self._apply(params, element)
 
     def without_scaling(self) -> "Symmetry":
@@ -143,7 +143,8 @@ class Symmetry(eqx.Module):
         moved = _apply_to_many(self, jax.tree.map(jnp.asarray, tree), element, batched)
         return eqx.tree_at(lambda d: d.params if whole else d.params.network, draws, moved)
 
-    def _require_layout(self, params: Tree) -> None:
+    def require_layout(self, params: Tree) -> None:
+        """Raise unless the tree has the structure and the shapes that elements act on."""
         came = tuple(tuple(jnp.shape(leaf)) for leaf in jax.tree.leaves(params))
         asked = f"Weights that a Symmetry acts on must have the shapes {self.layout.shapes}"
         same = jax.tree.structure(params) == self.layout.structure and came == self.layout.shapes
