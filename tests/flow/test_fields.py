@@ -40,8 +40,8 @@ def test_new_fields_stand_still_and_others_hear_the_time():
 def test_principal_axes_are_orthonormal_and_whiten():
     rows = draws()
     field = PrincipalField.of(jax.random.key(0), rows, SIZES)
-    np.testing.assert_allclose(field.axes.T @ field.axes, np.eye(3), atol=1e-12)
-    white = (rows - field.mean[None]) @ field.axes / field.deviations[None]
+    np.testing.assert_allclose(field.frame.value.axes.T @ field.frame.value.axes, np.eye(3), atol=1e-12)
+    white = (rows - field.frame.value.mean[None]) @ field.frame.value.axes / field.frame.value.deviations[None]
     np.testing.assert_allclose(np.cov(white.T), np.eye(3), atol=1e-10)
 
 
@@ -50,8 +50,8 @@ def test_a_principal_field_is_the_inner_one_in_other_coordinates():
     field = PrincipalField.of(jax.random.key(0), draws(), SIZES)
     field = eqx.tree_at(lambda f: f.field, field, shaken(field.field))
     y = jnp.asarray([0.2, -0.9, 0.7])
-    inside = lambda x: ((x - field.mean) @ field.axes) / field.deviations
-    x = field.mean + field.axes @ (field.deviations * y)
+    inside = lambda x: ((x - field.frame.value.mean) @ field.frame.value.axes) / field.frame.value.deviations
+    x = field.frame.value.mean + field.frame.value.axes @ (field.frame.value.deviations * y)
     rate = jax.jvp(inside, (x,), (field(0.4, x),))[1]
     np.testing.assert_allclose(rate, field.field(0.4, y), rtol=1e-10)
 
@@ -59,8 +59,8 @@ def test_a_principal_field_is_the_inner_one_in_other_coordinates():
 def test_fewer_draws_than_weights_leave_the_other_axes_as_they_are():
     rows = jax.random.normal(jax.random.key(1), (3, 6))
     field = PrincipalField.of(jax.random.key(0), rows, SIZES)
-    np.testing.assert_allclose(field.axes.T @ field.axes, np.eye(6), atol=1e-12)
-    np.testing.assert_array_equal(field.deviations[2:], 1.0)
+    np.testing.assert_allclose(field.frame.value.axes.T @ field.frame.value.axes, np.eye(6), atol=1e-12)
+    np.testing.assert_array_equal(field.frame.value.deviations[2:], 1.0)
     with pytest.raises(InputError, match="at least 2 draws, got 1"):
         PrincipalField.of(jax.random.key(0), rows[:1], SIZES)
 

@@ -9,7 +9,8 @@ from tests.metanet.examples import SMALL, distance, doubles, metanet, reader, sy
 from tests.symmetry.zoo import CASES, weights
 
 from weightscape.core.checks import InputError
-from weightscape.metanet import ChannelScaling, Features, Metanet, Reader, Sizes, cost
+from weightscape.metanet import ChannelScaling, Features, Metanet, Reader, Sizes, adam_with_warmup, cost, train
+from weightscape.metanet.fixed import Fixed, split_trained
 
 NETWORKS = [pytest.param(name, marks=[pytest.mark.slow] * (name != "tanh")) for name in
             ("silu", "tanh", "convnet", "resnet", "lstm")]  # fmt: skip
@@ -141,13 +142,20 @@ def test_scaling_is_not_trained():
     loss = lambda module: sum(jnp.sum(leaf) for leaf in jax.tree.leaves(module(0.5, params)))
     gradient = eqx.filter_jit(eqx.filter_grad(loss))(module).trunk.scaling
     assert all(bool(jnp.all(leaf == 0)) for leaf in jax.tree.leaves(gradient))
+    settings = adam_with_warmup(1e-2, 3, weight_decay=10.0)
+    fixed = eqx.tree_at(lambda m: m.trunk.scaling, module, Fixed(jnp.ones((2, 2))))
+    total = lambda model, key, batch: sum(jnp.sum(leaf) for leaf in jax.tree.leaves(split_trained(model)[0]))
+    after = train(jax.random.key(0), fixed, total, jnp.ones((4, 1)), num_steps=3, optimiser=settings).model
+    np.testing.assert_array_equal(after.trunk.scaling.tree, 1.0)
+    assert not np.array_equal(after.condition.constant, module.condition.constant)
 
 
 def test_cost_counts_parameters_and_grows_with_the_network():
     params = weights(CASES["tanh"])
     small, large = metanet("tanh", params), metanet("tanh", params, sizes=Sizes(width=16, edge_width=4, num_heads=2))
     costs = [cost(module, jnp.asarray(0.5), params) for module in (small, large)]
-    counted = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(small, eqx.is_inexact_array)))
+    every = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(small, eqx.is_inexact_array)))
+    counted = every - sum(leaf.size for leaf in jax.tree.leaves(small.trunk.scaling))
     assert costs[0].num_parameters == counted
     assert costs[1].num_operations > 2 * costs[0].num_operations > 0
     assert costs[1].num_bytes > costs[0].num_bytes > 0

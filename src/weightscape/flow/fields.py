@@ -7,6 +7,8 @@
 All are zero at first, and take (time, vector) to a vector.
 """
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,7 @@ from weightscape.core.layout import Layout
 from weightscape.core.types import PRNGKey, Scalar
 from weightscape.metanet import Metanet, Sizes
 from weightscape.metanet.condition import Condition
+from weightscape.metanet.fixed import Fixed
 from weightscape.metanet.linear import Linear
 from weightscape.metanet.normalise import Residual, normalised
 from weightscape.metanet.product import Product
@@ -69,16 +72,22 @@ class ResidualField(eqx.Module):
         return self.direct(features) + z * self.gate(features)
 
 
-class PrincipalField(eqx.Module):
-    """Q s v(t, Qᵀ(x − m) / s): a field in the principal axes Q of some weights, with deviations s along them.
+class Frame(NamedTuple):
+    """The mean m of some weights, their principal axes Q and the deviations s along these."""
 
-    - `mean`, `axes`, `deviations`: m, Q and s; they are not trained.
-    """
-
-    field: ResidualField
     mean: Float[Array, " weight"]
     axes: Float[Array, "weight axis"]
     deviations: Float[Array, " axis"]
+
+
+class PrincipalField(eqx.Module):
+    """Q s v(t, Qᵀ(x − m) / s): a field in the principal axes Q of some weights, with deviations s along them.
+
+    - `frame`: m, Q and s, which are not trained.
+    """
+
+    field: ResidualField
+    frame: Fixed
 
     @staticmethod
     def of(key: PRNGKey, draws: Float[Array, "draw weight"], sizes: Sizes) -> "PrincipalField":
@@ -89,10 +98,10 @@ class PrincipalField(eqx.Module):
         deviations = jnp.ones((draws.shape[1],), draws.dtype).at[: len(values)].set(values / (len(draws) - 1) ** 0.5)
         least = jnp.finfo(draws.dtype).eps ** 0.5 * jnp.max(deviations)
         field = ResidualField.of(key, draws.shape[1], sizes)
-        return PrincipalField(field, mean, axes.T, jnp.where(deviations > least, deviations, 1.0))
+        return PrincipalField(field, Fixed(Frame(mean, axes.T, jnp.where(deviations > least, deviations, 1.0))))
 
     def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """The velocity."""
-        mean, axes, deviations = jax.lax.stop_gradient((self.mean, self.axes, self.deviations))
+        mean, axes, deviations = self.frame.value
         inner = self.field(time, ((z - mean) @ axes) / deviations)
         return axes @ (deviations * inner)

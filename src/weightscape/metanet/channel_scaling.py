@@ -19,7 +19,7 @@ from weightscape.symmetry import Symmetry
 
 
 class ChannelScaling(eqx.Module):
-    """Shift and scale of every channel, by place; they are not trained."""
+    """Shift and scale of every channel, by place; a metanet does not train them."""
 
     shifts: tuple[Float[Array, " _"], ...]
     scales: tuple[Float[Array, " _"], ...]
@@ -45,10 +45,9 @@ class ChannelScaling(eqx.Module):
 
     def __call__(self, parts: tuple[Float[Array, "..."], ...]) -> tuple[Float[Array, "..."], ...]:
         """The scaled weights of every place."""
-        shifts, scales = jax.lax.stop_gradient((self.shifts, self.scales))
         return tuple(
             (part - along_last(shift, part).astype(part.dtype)) / along_last(scale, part).astype(part.dtype)
-            for part, shift, scale in zip(parts, shifts, scales, strict=True)
+            for part, shift, scale in zip(parts, self.shifts, self.scales, strict=True)
         )
 
 

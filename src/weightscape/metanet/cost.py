@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 
 from weightscape.core import tree
+from weightscape.metanet.fixed import split_trained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,7 @@ def cost(module: eqx.Module, *arguments: Any) -> Cost:
     >>> print(cost(Linear.of(jax.random.key(0), 3, 4), jnp.ones((2, 3))).num_parameters)
     16
     """
-    weights = eqx.filter(module, eqx.is_inexact_array)
+    weights, _ = split_trained(module)
     numbers, structure = eqx.partition(module, eqx.is_array)
     call = lambda numbers, arguments: eqx.combine(numbers, structure)(*arguments)
     compiled = jax.jit(call).lower(numbers, arguments).compile()

@@ -29,6 +29,7 @@ from weightscape.core.checks import require, require_count, require_fraction
 from weightscape.core.keys import require_key
 from weightscape.core.numbers import number
 from weightscape.metanet.adam import AdamWithWarmup, adam_with_warmup
+from weightscape.metanet.fixed import split_trained
 
 _LABEL = "training"
 _MOST_STEPS = 1024
@@ -57,7 +58,7 @@ def train(  # noqa: PLR0913  one call holds everything that a training needs
 ) -> Trained:
     """`model` after `num_steps` steps that lower `loss`.
 
-    - `model`: an equinox module; its floating-point arrays are trained.
+    - `model`: an equinox module; its floating-point arrays are trained, but for those in `Fixed`.
     - `loss`: `loss(model, key, batch)`, a number; it may draw with `key`.
     - `examples`: a tree of arrays with one leading axis; a batch is a tree of rows of these.
     - `optimiser`: None takes `adam_with_warmup(1e-3, num_steps)`; those of optax work too, but a new one compiles anew.
@@ -77,7 +78,7 @@ def train(  # noqa: PLR0913  one call holds everything that a training needs
     require_fraction("`average` of train", average)
     examples = jax.tree.map(jnp.asarray, examples)
     num_rows = _num_rows(examples)
-    params, rest = eqx.partition(model, eqx.is_inexact_array)
+    params, rest = split_trained(model)
     params = jax.tree.map(lambda leaf: leaf.astype(leaf.dtype), params)  # settled types: one program for all stretches
     optimiser = adam_with_warmup(1e-3, num_steps) if optimiser is None else optimiser
     descent = _Descent(key, rest, loss, examples, optimiser, number(average), min(batch_size, num_rows))

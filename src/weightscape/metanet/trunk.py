@@ -10,6 +10,7 @@ from weightscape.metanet.block import Block, Hidden
 from weightscape.metanet.channel_scaling import ChannelScaling
 from weightscape.metanet.embedding import Embedding
 from weightscape.metanet.features import Features
+from weightscape.metanet.fixed import Fixed
 from weightscape.metanet.plan import Plan
 from weightscape.metanet.probes import ProbeEmbedding, Probes
 from weightscape.metanet.sizes import Sizes
@@ -28,7 +29,7 @@ class Trunk(eqx.Module):
     """Embedding and blocks."""
 
     features: Features
-    scaling: ChannelScaling
+    scaling: Fixed
     embedding: Embedding
     probes: ProbeEmbedding | None
     blocks: tuple[Block, ...]
@@ -45,7 +46,7 @@ class Trunk(eqx.Module):
         probes = extras.probes
         return Trunk(
             features,
-            ChannelScaling.none(features.places) if extras.scaling is None else extras.scaling,
+            Fixed(ChannelScaling.none(features.places) if extras.scaling is None else extras.scaling),
             Embedding.of(key_embedding, plan, sizes),
             None if probes is None else ProbeEmbedding.of(key_probes, probes, symmetry, plan, sizes, params),
             tuple(Block.of(k, plan, sizes) for k in jax.random.split(key_blocks, sizes.num_blocks)),
@@ -66,7 +67,7 @@ class Trunk(eqx.Module):
 
     def parts(self, params: Tree) -> tuple[Float[Array, "..."], ...]:
         """The scaled weights of every place."""
-        return self.scaling(self.features.split(params))
+        return self.scaling.value(self.features.split(params))
 
 
 def _cast(tree: Tree, dtype: DTypeLike | None) -> Tree:
