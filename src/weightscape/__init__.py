@@ -4,7 +4,7 @@ A network and data become a posterior over the network's weights; draws from it 
 error bars. Start with `Model`, `HMC` and `predict`; the glossary in the documentation defines every term.
 """
 
-from weightscape import data, geometry, likelihoods, metanet, networks, priors, symmetry
+from weightscape import data, flow, geometry, likelihoods, metanet, networks, priors, symmetry
 from weightscape.core import (
     InputError,
     devices,
@@ -18,6 +18,7 @@ from weightscape.draws import (
     running_lppd,
 )
 from weightscape.evaluate import agreement, compare_evidence, scores, total_variation
+from weightscape.flow import Flow, FlowMatching, JumpHMC
 from weightscape.inference import (
     HMC,
     MALA,
@@ -94,12 +95,15 @@ __all__ = [
     "EvidenceTuning",
     "Flip",
     "Flipout",
+    "Flow",
+    "FlowMatching",
     "FromNetwork",
     "FromPrior",
     "FunctionSamples",
     "Gaussian",
     "HalfBatchNoise",
     "InputError",
+    "JumpHMC",
     "Laplace",
     "LaplaceBridge",
     "LaplaceEvidence",
@@ -131,6 +135,7 @@ __all__ = [
     "devices",
     "diagnose",
     "families",
+    "flow",
     "function_outputs",
     "geometry",
     "kl_divergence",

@@ -45,7 +45,7 @@ def test_single_paths_have_the_gradient_of_the_velocity_field(path, prediction):
     @eqx.filter_jit
     def differences(numbers):
         def of(objective, numbers, key, source, target):
-            return objective._of_pair(key, lambda time, x: model(numbers, time, x), source, target)
+            return objective.loss(key, lambda time, x: model(numbers, time, x), source[None], target[None])
 
         slope = lambda objective: jax.vmap(jax.grad(of, argnums=1), in_axes=(None, None, 0, 0, 0))(
             objective, numbers, jax.random.split(jax.random.key(1), NUM_PAIRS), sources, targets
@@ -85,3 +85,11 @@ def test_the_loss_is_zero_at_the_truth_and_counts_each_weight_alike():
     loss = lambda model: Objective(Straight()).loss(jax.random.key(0), model, source, target)
     assert float(loss(lambda time, x: (target - source)[0])) < 1e-30
     np.testing.assert_allclose(loss(lambda time, x: jnp.zeros(2)), (1 + 9) / 2)
+
+
+def test_each_pair_has_a_time_of_its_own():
+    """A model that says t, where it should say 0: the loss is the mean of t² over uniform times, 1/3."""
+    nothing, number = jnp.zeros((4000, 2)), 4000
+    loss = Objective(Straight()).loss(jax.random.key(5), lambda time, x: time * jnp.ones(2), nothing, nothing)
+    # t² has the variance 1/5 − 1/9.
+    assert abs(float(loss) - 1 / 3) < 5.5 * (4 / 45 / number) ** 0.5

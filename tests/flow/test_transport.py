@@ -10,6 +10,7 @@ from tests.flow import gaussians
 
 from weightscape.core.checks import InputError
 from weightscape.flow import Adaptive, Exact, FixedSteps, Hutchinson, Straight, Trigonometric, carry, carry_with_density
+from weightscape.flow.objective import Objective, OfTarget, OfVelocity
 from weightscape.flow.paths import point, rate, velocity_of_target
 
 PATHS = [Straight(), Trigonometric()]
@@ -40,21 +41,33 @@ def test_a_predicted_target_gives_the_same_velocity(path):
         )
 
 
-@pytest.mark.parametrize(
-    "solver",
-    [FixedSteps(400), FixedSteps(3000, diffrax.Euler()), FixedSteps(40, diffrax.Tsit5()), Adaptive(1e-8, 1e-8)],
-    ids=["heun", "euler", "tsit5", "adaptive"],
-)
+SOLVERS = {
+    "heun": (lambda: FixedSteps(400), 2e-5),
+    "euler": (lambda: FixedSteps(3000, diffrax.Euler()), 4e-3),
+    "tsit5": (lambda: FixedSteps(40, diffrax.Tsit5()), 2e-5),
+    "adaptive": (lambda: Adaptive(1e-8, 1e-8), 2e-5),
+}
+"""Each with the error that its order allows: a constant of about 3, 12 for Euler, over num_steps to that order."""
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("prediction", [OfVelocity(), OfTarget()], ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: type(path).__name__)
-def test_transport_is_the_map_between_the_gaussians(path, solver):
-    """A linear velocity gives a linear map: mean and covariance of its image are exact, without any sampling."""
-    velocity = gaussians.velocity(path)
-    run = eqx.filter_jit(lambda solver, x: carry(solver, velocity, x))
-    offset = run(solver, jnp.zeros(3))
-    matrix = jnp.stack([run(solver, row) - offset for row in jnp.eye(3)], axis=1)
-    tolerance = 4e-3 if isinstance(solver, FixedSteps) and isinstance(solver.scheme, diffrax.Euler) else 2e-5
-    np.testing.assert_allclose(offset, gaussians.MEAN, atol=tolerance)
-    np.testing.assert_allclose(matrix @ matrix.T, gaussians.COVARIANCE, atol=tolerance)
+def test_transport_is_the_map_between_the_gaussians(path, prediction, name):
+    """A linear velocity gives a linear map m + A x: m, A Aᵀ = Σ and log |det A| are exact, without any sampling."""
+    make, tolerance = SOLVERS[name]
+    known = gaussians.velocity(path) if isinstance(prediction, OfVelocity) else gaussians.target(path)
+    velocity, solver = Objective(path, prediction).velocity(known), make()
+    run = lambda x: carry_with_density(jax.random.key(0), solver, velocity, Exact(), x)
+    ends = eqx.filter_jit(jax.vmap(run))(jnp.concatenate([jnp.zeros((1, 3)), jnp.eye(3)]))
+    offset, matrix = ends.x[0], (ends.x[1:] - ends.x[:1]).T
+    # The velocity of a predicted target stands still for the last thousandth of the way: in a step of 1/40 that is an
+    # error of 1e-3/40 times the rate of the velocity (below 8) or of its divergence (below 80).
+    still = 1e-3 / 40 if isinstance(prediction, OfTarget) else 0.0
+    np.testing.assert_allclose(offset, gaussians.MEAN, atol=tolerance + 8 * still)
+    np.testing.assert_allclose(matrix @ matrix.T, gaussians.COVARIANCE, atol=tolerance + 8 * still)
+    change = np.full((4, 1), -np.linalg.slogdet(gaussians.FACTOR)[1])
+    np.testing.assert_allclose(ends.log_change, change, atol=5 * tolerance + 80 * still)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: type(path).__name__)
@@ -83,6 +96,16 @@ def test_errors_fall_with_the_order_of_the_scheme(scheme, order):
     assert abs(np.log2(errors[0] / errors[1]) - order) < 0.25
 
 
+@pytest.mark.parametrize("num_steps", [1, 2, 5])
+def test_steps_are_as_many_as_asked_for(num_steps):
+    """Euler's method by hand on dx/dt = (1 + t) x, forwards and backwards."""
+    solver, times = FixedSteps(num_steps, diffrax.Euler()), np.arange(num_steps) / num_steps
+    run = lambda **ends: carry(solver, lambda time, x: (1 + time) * x, jnp.asarray([1.0, -2.0]), **ends)
+    np.testing.assert_allclose(run(), np.prod(1 + (1 + times) / num_steps) * np.array([1.0, -2.0]), rtol=1e-12)
+    backwards = np.prod(1 - (2 - times) / num_steps) * np.array([1.0, -2.0])
+    np.testing.assert_allclose(run(first=1.0, last=0.0), backwards, rtol=1e-12, atol=1e-15)
+
+
 def test_another_number_of_steps_compiles_nothing():
     traces = []
 
@@ -102,6 +125,9 @@ def test_uninformed_weights_stand_still_on_the_trigonometric_path():
         moved = velocity(jnp.asarray(time), jnp.asarray([2.0, 0.4, -1.0]))
         np.testing.assert_allclose(moved[jnp.asarray([0, 2])], 0.0, atol=1e-14)
         assert abs(moved[1]) > 0.1
+        known = gaussians.target(Trigonometric(), mean, covariance)
+        same = Objective(Trigonometric(), OfTarget()).velocity(known)(jnp.asarray(time), jnp.asarray([2.0, 0.4, -1.0]))
+        np.testing.assert_allclose(same, moved, atol=1e-14)
     straight = gaussians.velocity(Straight(), mean, covariance)(jnp.asarray(0.1), jnp.asarray([2.0, 0.4, -1.0]))
     assert abs(straight[0]) > 0.1
 
@@ -128,6 +154,22 @@ def test_probes_estimate_the_trace_with_their_stated_variance():
     # Five standard errors of a mean; a sample variance has relative error √(κ/n), κ below 8 for a quadratic form.
     assert abs(estimates.mean() - np.trace(jacobian)) < 5 * np.sqrt(variance / number)
     assert abs(estimates.var() / variance - 1) < 5 * np.sqrt(8 / number)
+
+
+def test_each_draw_has_probes_of_its_own_and_they_give_its_log_density_in_the_mean():
+    """Two probes for each of many keys, against the exact divergence along the same steps."""
+    x, number, solver = starts(1)[0], 2000, FixedSteps(10)
+    change = lambda key, way: carry_with_density(key, solver, gaussians.velocity(Straight()), way, x).log_change
+    exact = change(jax.random.key(0), Exact())
+    estimates = np.asarray(
+        jax.jit(jax.vmap(lambda key: change(key, Hutchinson(2))))(jax.random.split(jax.random.key(2), number))
+    )
+    assert estimates.shape == (number, 2)
+    error = estimates.std(0) / number**0.5
+    assert np.all(error > 1e-4)
+    assert np.all(np.abs(estimates.mean(0) - exact) < 5.5 * error)
+    # Independent probes have a correlation of 1/√n.
+    assert abs(np.corrcoef(estimates.T)[0, 1]) < 5.5 / number**0.5
 
 
 def test_bad_settings_are_named():

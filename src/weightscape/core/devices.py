@@ -5,6 +5,7 @@ cores count as two devices, and chains that are sharded over them run side by si
 """
 
 import os
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -35,6 +36,11 @@ def devices(num: int | None = None) -> list[Any]:
                 f"with {have}. Move the call to the top of the program."
             ) from error
     return jax.devices()
+
+
+def on_host() -> AbstractContextManager[Any]:
+    """A context for work of many small programs, which accelerators are slow to compile: it runs on the CPU."""
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
 
 
 def chain_mesh(num_chains: int, num_shards: int = 1) -> Mesh:

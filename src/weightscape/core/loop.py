@@ -135,14 +135,14 @@ def _run_chunk(walk, keys, state, stretch: _Stretch, capacity: int, mesh: Mesh):
             def one(j, inner):
                 state, notes = inner
                 step_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, index + j)
-                state, new = jax.vmap(walk.step, (0, 0, None))(step_keys, state, index + j)
+                state, new = _of_each(lambda key, state: walk.step(key, state, index + j), step_keys, state)
                 return state, jax.tree.map(_newer, notes, new)
 
             state, buffer = carry
             index, gap = stretch.steps_before(i)
             state, notes = jax.lax.fori_loop(0, gap, one, (state, _zeros(notes_like)))
             put = lambda into, new: jax.lax.dynamic_update_index_in_dim(into, new, i, axis=0)
-            return state, jax.tree.map(put, buffer, jax.vmap(walk.observe)(state, notes))
+            return state, jax.tree.map(put, buffer, _of_each(walk.observe, state, notes))
 
         notes_like, output_like = _shapes(walk, keys, state)
         buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), output_like)
@@ -156,10 +156,17 @@ def _shapes(walk: Walk, keys: Key[Array, " chain"], state: Tree) -> tuple[Tree, 
     """Shapes of the notes of a step, and of an output, of all chains."""
 
     def once(keys, state):
-        state, notes = jax.vmap(walk.step, (0, 0, None))(keys, state, jnp.asarray(0))
-        return notes, jax.vmap(walk.observe)(state, notes)
+        state, notes = _of_each(lambda key, state: walk.step(key, state, jnp.asarray(0)), keys, state)
+        return notes, _of_each(walk.observe, state, notes)
 
     return jax.eval_shape(once, keys, state)
+
+
+def _of_each(function: Callable[..., Any], *chained: Tree) -> Tree:
+    """`function` of each chain's slice. One chain is not vectorised: its products would be those of batches of one."""
+    if len(jax.tree.leaves(chained)[0]) > 1:
+        return jax.vmap(function)(*chained)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], function(*jax.tree.map(lambda leaf: leaf[0], chained)))
 
 
 def _zeros(like: Tree) -> Tree:

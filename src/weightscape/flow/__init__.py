@@ -1,25 +1,63 @@
-"""Flows over weights: paths from prior to posterior, velocity fields, and the density that they carry along."""
+"""Flows over weights: paths from prior to posterior, velocity fields, their density, and its correction."""
 
+from weightscape.flow import flow_files as _flow_files  # noqa: F401  makes flows storable
+from weightscape.flow.after import FlowAfter, small_flow
+from weightscape.flow.alignment import Aligned
+from weightscape.flow.architecture import Architecture, Equivariant, Plain, Principal
+from weightscape.flow.correction import Annealed, JumpHMC, Moved, annealed, moved, weighted
+from weightscape.flow.couplings import Chained, Coupling, Entropic, Independent, OptimalTransport
 from weightscape.flow.divergence import Divergence, Exact, Hutchinson
+from weightscape.flow.flow import Flow
+from weightscape.flow.flow_matching import FlowMatching
+from weightscape.flow.flow_transport import FlowTransport
+from weightscape.flow.gap import Gap
+from weightscape.flow.objective import LogitNormalTimes, OfPull, OfTarget, OfVelocity, UniformTimes
 from weightscape.flow.paths import Path, Straight, Trigonometric
 from weightscape.flow.source import PriorSource, Source, WhitenedSource, source_of
 from weightscape.flow.transport import Adaptive, FixedSteps, Solver, Transported, carry, carry_with_density
 
 __all__ = [
     "Adaptive",
+    "Aligned",
+    "Annealed",
+    "Architecture",
+    "Chained",
+    "Coupling",
     "Divergence",
+    "Entropic",
+    "Equivariant",
     "Exact",
     "FixedSteps",
+    "Flow",
+    "FlowAfter",
+    "FlowMatching",
+    "FlowTransport",
+    "Gap",
     "Hutchinson",
+    "Independent",
+    "JumpHMC",
+    "LogitNormalTimes",
+    "Moved",
+    "OfPull",
+    "OfTarget",
+    "OfVelocity",
+    "OptimalTransport",
     "Path",
+    "Plain",
+    "Principal",
     "PriorSource",
     "Solver",
     "Source",
     "Straight",
     "Transported",
     "Trigonometric",
+    "UniformTimes",
     "WhitenedSource",
+    "annealed",
     "carry",
     "carry_with_density",
+    "moved",
+    "small_flow",
     "source_of",
+    "weighted",
 ]

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from weightscape.core import registered
 from weightscape.core.checks import require_count
 from weightscape.core.types import PRNGKey
 
@@ -37,13 +38,16 @@ class Divergence(eqx.Module):
         """v(x), and the divergence there: one exact value, or one estimate for each probe."""
 
 
+@registered("flow.Exact")
 class Exact(Divergence):
     """The trace of the Jacobian.
 
     - `chunk_size`: how many products at once; memory grows with it, and time falls until the device is full.
+    - `precision`: of the products, where a device has several. The velocity itself always has the highest.
     """
 
     chunk_size: int = eqx.field(static=True, default=128)
+    precision: str = eqx.field(static=True, default="tensorfloat32")
 
     def __check_init__(self) -> None:
         require_count("`chunk_size` of Exact", self.chunk_size)
@@ -55,12 +59,14 @@ class Exact(Divergence):
     def of(
         self, field: Field, x: Float[Array, " weight"], probes: Float[Array, "probe weight"]
     ) -> tuple[Float[Array, " weight"], Float[Array, " estimate"]]:
-        velocity, product = jax.linearize(field, x)
+        with jax.default_matmul_precision(self.precision):
+            _, product = jax.linearize(field, x)
         entry = lambda i: product(jnp.zeros_like(x).at[i].set(1.0))[i]
         entries = jax.lax.map(entry, jnp.arange(len(x)), batch_size=min(self.chunk_size, len(x)))
-        return velocity, jnp.sum(entries)[None]
+        return field(x), jnp.sum(entries)[None]
 
 
+@registered("flow.Hutchinson")
 class Hutchinson(Divergence):
     """εᵀ J ε for random signs ε, the same along the whole way.
 

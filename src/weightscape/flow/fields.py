@@ -1,12 +1,14 @@
 """Models of velocities over flat vectors of weights.
 
 - `MetanetField`: a metanet; it commutes with the symmetry it is built from, and the density of its flow is invariant.
+- `GuidedField`: a metanet that is shown the gradient of the likelihood as well.
 - `ResidualField`: gated residual layers on the whole vector; it knows no symmetry.
 - `PrincipalField`: the same in the principal axes of given weights, each scaled to variance one.
 
 All are zero at first, and take (time, vector) to a vector.
 """
 
+import abc
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,6 +19,8 @@ from jaxtyping import Array, Float
 from weightscape.core.checks import require
 from weightscape.core.layout import Layout
 from weightscape.core.types import PRNGKey, Scalar
+from weightscape.flow.paths import Path
+from weightscape.flow.target import Target
 from weightscape.metanet import Metanet, Sizes
 from weightscape.metanet.condition import Condition
 from weightscape.metanet.fixed import Fixed
@@ -27,8 +31,18 @@ from weightscape.metanet.product import Product
 _LONE = ((0,),)
 """The slots of features that no sign changes."""
 
+_BOUND = 10.0
 
-class MetanetField(eqx.Module):
+
+class Field(eqx.Module):
+    """A velocity, or what a velocity is made from, for a vector at a time."""
+
+    @abc.abstractmethod
+    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+        """What the field says."""
+
+
+class MetanetField(Field):
     """A metanet on vectors: `layout` says which entry is which weight."""
 
     metanet: Metanet
@@ -39,7 +53,40 @@ class MetanetField(eqx.Module):
         return self.layout.flatten(self.metanet(time, self.layout.unflatten(z)))
 
 
-class ResidualField(eqx.Module):
+class Guide(NamedTuple):
+    """What a guided field knows of the data: the target, and κ and r = √κ of each weight, rough values that stay."""
+
+    target: Target
+    curvature: Float[Array, " weight"]
+    scale: Float[Array, " weight"]
+
+
+class GuidedField(Field):
+    """A metanet that sees, beside the weights, where the data pull from the point that the path leads to.
+
+        c(t, z) = asinh( ∇ log r(b z / σ²) / (1 + a² κ / σ²) / (s √κ) ) s,      s = 10
+
+    Within the asinh stands √κ⁻¹ times the pull itself, where the likelihood is a normal of precision κ; the asinh keeps
+    in bounds what is far from it.
+    """
+
+    metanet: Metanet
+    path: Path
+    guide: Fixed
+
+    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+        """The velocity."""
+        guide: Guide = self.guide.value
+        layout = guide.target.source.layout
+        at = self.path.coefficients(jnp.asarray(time, z.dtype))
+        variance = at.a**2 + at.b**2
+        gradient = guide.target.gradient(at.b / variance * z) / (1 + at.a**2 / variance * guide.curvature)
+        seen = _BOUND * jnp.arcsinh(gradient / (_BOUND * guide.scale))
+        told = self.metanet(time, layout.unflatten(z), companions=(layout.unflatten(seen),))
+        return layout.flatten(told)
+
+
+class ResidualField(Field):
     """x ↦ D h + x ⊙ G h, with h from gated residual layers that are told the time."""
 
     condition: Condition
@@ -80,7 +127,7 @@ class Frame(NamedTuple):
     deviations: Float[Array, " axis"]
 
 
-class PrincipalField(eqx.Module):
+class PrincipalField(Field):
     """Q s v(t, Qᵀ(x − m) / s): a field in the principal axes Q of some weights, with deviations s along them.
 
     - `frame`: m, Q and s, which are not trained.

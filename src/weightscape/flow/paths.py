@@ -17,6 +17,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from weightscape.core import registered
 from weightscape.core.types import Scalar
 
 
@@ -37,6 +38,7 @@ class Path(eqx.Module):
         """a, b, ȧ, ḃ at a time in [0, 1]."""
 
 
+@registered("flow.Straight")
 class Straight(Path):
     """x_t = (1 − t) x₀ + t x₁."""
 
@@ -45,6 +47,7 @@ class Straight(Path):
         return Coefficients(one - time, time * one, -one, one)
 
 
+@registered("flow.Trigonometric")
 class Trigonometric(Path):
     """x_t = cos(πt/2) x₀ + sin(πt/2) x₁.
 

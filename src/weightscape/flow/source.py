@@ -22,10 +22,15 @@ from weightscape.posterior import Position, Posterior
 
 _NUM_CHECKS = 4
 _ROUNDING = 1e-4
+_NUM_SIZES = 256
+_NORMAL_MEDIAN = 0.6745
+"""The median of |z| for a standard normal z."""
 
 
 class Source(eqx.Module):
     """A density over vectors z, and how they are positions of a posterior."""
+
+    layout: eqx.AbstractVar[Layout]
 
     @abc.abstractmethod
     def sample(self, key: PRNGKey) -> Float[Array, " weight"]:
@@ -58,7 +63,7 @@ class PriorSource(Source):
     @staticmethod
     def of(posterior: Posterior) -> "PriorSource":
         """The source of a posterior."""
-        return PriorSource(posterior, _layout(posterior))
+        return PriorSource(posterior=posterior, layout=_layout(posterior))
 
     def sample(self, key: PRNGKey) -> Float[Array, " weight"]:
         return self.layout.flatten(self.posterior.sample_prior_position(key))
@@ -96,7 +101,15 @@ class WhitenedSource(Source):
                 f"A whitened source needs a prior under which weights are independent normals around zero, got "
                 f"{type(posterior.model.prior).__name__}. Use PriorSource."
             )
-        return WhitenedSource(scale, layout)
+        return WhitenedSource(scale=scale, layout=layout)
+
+    @staticmethod
+    def around(posterior: Posterior) -> "WhitenedSource":
+        """One for any prior: where that is no normal, a normal of the same median size, weight by weight."""
+        layout = _layout(posterior)
+        known = _normal_scale(posterior, layout)
+        scale = _median_scale(posterior, layout) if known is None else known
+        return WhitenedSource(scale=scale, layout=layout)
 
     def sample(self, key: PRNGKey) -> Float[Array, " weight"]:
         return jax.random.normal(key, self.scale.shape, self.scale.dtype)
@@ -119,11 +132,23 @@ def source_of(posterior: Posterior) -> Source:
     """The whitened source where the prior allows it, else the prior itself."""
     layout = _layout(posterior)
     scale = _normal_scale(posterior, layout)
-    return PriorSource(posterior, layout) if scale is None else WhitenedSource(scale, layout)
+    if scale is None:
+        return PriorSource(posterior=posterior, layout=layout)
+    return WhitenedSource(scale=scale, layout=layout)
 
 
 def _layout(posterior: Posterior) -> Layout:
     return Layout.of(jax.eval_shape(posterior.sample_prior_position, jax.random.key(0)))
+
+
+def _median_scale(posterior: Posterior, layout: Layout) -> Float[Array, " weight"]:
+    """The standard deviation of the normal that has the prior's median |θ|, one for all weights of a leaf."""
+    draw = lambda key: layout.flatten(posterior.sample_prior_position(key))
+    sizes = np.abs(np.asarray(jax.vmap(draw)(jax.random.split(jax.random.key(0), _NUM_SIZES))))
+    scale = np.empty(layout.size, layout.dtype)
+    for path in layout.paths:
+        scale[layout.places(path)] = np.median(sizes[:, layout.places(path)]) / _NORMAL_MEDIAN
+    return jnp.asarray(scale)
 
 
 def _normal_scale(posterior: Posterior, layout: Layout) -> Float[Array, " weight"] | None:
@@ -132,13 +157,18 @@ def _normal_scale(posterior: Posterior, layout: Layout) -> Float[Array, " weight
     Of a normal, ∂ log p/∂θ_i at θ = 1 is −1/scale_i². Whether log p is the sum of normals with those scales is then
     seen at draws from the prior.
     """
+    scale, ours, theirs = (np.asarray(part) for part in _as_normal(posterior, layout))
+    is_normal = bool(np.all(np.isfinite(scale))) and np.allclose(ours, theirs, rtol=_ROUNDING, atol=_ROUNDING)
+    return jnp.asarray(scale) if is_normal else None
+
+
+@eqx.filter_jit
+def _as_normal(posterior: Posterior, layout: Layout) -> tuple[Array, Array, Array]:
+    """The scales, and log p of a few draws from the prior: of such normals, and of the prior itself."""
     log_prior = lambda vector: posterior.log_prior(layout.unflatten(vector))
     precision = -jax.grad(log_prior)(jnp.ones((layout.size,), layout.dtype))
-    if not bool(jnp.all(jnp.isfinite(precision) & (precision > 0))):
-        return None
-    scale = precision**-0.5
+    scale = jnp.where(precision > 0, precision, jnp.nan) ** -0.5
     normal = lambda vector: jnp.sum(-0.5 * (vector / scale) ** 2 - jnp.log(scale) - 0.5 * math.log(2 * math.pi))
     draw = lambda key: layout.flatten(posterior.sample_prior_position(key))
     draws = jax.vmap(draw)(jax.random.split(jax.random.key(0), _NUM_CHECKS))
-    ours, theirs = np.asarray(jax.vmap(normal)(draws)), np.asarray(jax.vmap(log_prior)(draws))
-    return scale if np.allclose(ours, theirs, rtol=_ROUNDING, atol=_ROUNDING) else None
+    return scale, jax.vmap(normal)(draws), jax.vmap(log_prior)(draws)

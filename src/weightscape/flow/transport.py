@@ -2,7 +2,8 @@
 
     dx/dt = v(t, x),      d log q(x_t)/dt = −div v(t, x_t)
 
-so log q₁(x₁) = log q₀(x₀) − ∫₀¹ div v dt, forwards and backwards. Solvers are those of diffrax.
+so log q₁(x₁) = log q₀(x₀) − ∫₀¹ div v dt, forwards and backwards. Solvers are those of diffrax. Products of matrices
+have full precision here, on accelerators too: errors of log q are errors of weights.
 """
 
 import abc
@@ -15,12 +16,24 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from weightscape.core import register, registered
 from weightscape.core.checks import require_positive
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
 from weightscape.flow.divergence import Divergence
 
 Velocity = Callable[[Any, Float[Array, " weight"]], Float[Array, " weight"]]
+
+for _scheme in (
+    diffrax.Euler,
+    diffrax.Midpoint,
+    diffrax.Heun,
+    diffrax.Bosh3,
+    diffrax.Tsit5,
+    diffrax.Dopri5,
+    diffrax.Dopri8,
+):
+    register(f"diffrax.{_scheme.__name__}", _scheme)
 
 _MOST_STEPS = 2**14
 """More than this the solver refuses: the field is then too rough to be followed."""
@@ -30,10 +43,11 @@ class Solver(eqx.Module):
     """How the equation is solved."""
 
     @abc.abstractmethod
-    def solve(self, term: diffrax.ODETerm, start: Any, *, first: float, last: float) -> Any:
+    def solve(self, term: diffrax.ODETerm, start: Any, *, first: float | Scalar, last: float | Scalar) -> Any:
         """The state at time `last`, from that at time `first`."""
 
 
+@registered("flow.FixedSteps")
 class FixedSteps(Solver):
     """Equal steps.
 
@@ -47,11 +61,12 @@ class FixedSteps(Solver):
     def __check_init__(self) -> None:
         require_positive("`num_steps` of FixedSteps", self.num_steps)
 
-    def solve(self, term: diffrax.ODETerm, start: Any, *, first: float, last: float) -> Any:
+    def solve(self, term: diffrax.ODETerm, start: Any, *, first: float | Scalar, last: float | Scalar) -> Any:
         step = (last - first) / self.num_steps
         return _final(term, self.scheme, diffrax.ConstantStepSize(), start, first, last, step)
 
 
+@registered("flow.Adaptive")
 class Adaptive(Solver):
     """Steps as long as the error allows.
 
@@ -67,7 +82,7 @@ class Adaptive(Solver):
         require_positive("`relative` of Adaptive", self.relative)
         require_positive("`absolute` of Adaptive", self.absolute)
 
-    def solve(self, term: diffrax.ODETerm, start: Any, *, first: float, last: float) -> Any:
+    def solve(self, term: diffrax.ODETerm, start: Any, *, first: float | Scalar, last: float | Scalar) -> Any:
         controller = diffrax.PIDController(rtol=self.relative, atol=self.absolute)
         return _final(term, self.scheme, controller, start, first, last, None)
 
@@ -85,6 +100,21 @@ def carry(
     """The point at time `last` of the path through x at time `first`."""
     term = diffrax.ODETerm(lambda time, x, _: velocity(time, x))
     return solver.solve(term, x, first=first, last=last)
+
+
+def carry_with_path(
+    solver: Solver, velocity: Velocity, x: Float[Array, " weight"], times: Float[Array, " time"]
+) -> Float[Array, "time weight"]:
+    """The points at several times, of the path through x at time 0."""
+    term = diffrax.ODETerm(lambda time, x, _: velocity(time, x))
+
+    def onwards(x: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, last = interval
+        moved = jnp.where(last > first, solver.solve(term, x, first=first, last=jnp.maximum(last, first + 1e-6)), x)
+        return moved, moved
+
+    starts = jnp.concatenate([jnp.zeros((1,), times.dtype), times[:-1]])
+    return jax.lax.scan(onwards, x, (starts, times))[1]
 
 
 def carry_with_density(
@@ -114,19 +144,20 @@ def _final(
     scheme: diffrax.AbstractSolver,
     controller: diffrax.AbstractStepSizeController,
     start: Any,
-    first: float,
-    last: float,
+    first: float | Scalar,
+    last: float | Scalar,
     step: Scalar | None,
 ) -> Any:
-    solution = diffrax.diffeqsolve(
-        term,
-        scheme,
-        first,
-        last,
-        step,
-        start,
-        stepsize_controller=controller,
-        saveat=diffrax.SaveAt(t1=True),
-        max_steps=_MOST_STEPS,
-    )
+    with jax.default_matmul_precision("highest"):
+        solution = diffrax.diffeqsolve(
+            term,
+            scheme,
+            first,
+            last,
+            step,
+            start,
+            stepsize_controller=controller,
+            saveat=diffrax.SaveAt(t1=True),
+            max_steps=_MOST_STEPS,
+        )
     return jax.tree.map(lambda saved: saved[0], solution.ys)

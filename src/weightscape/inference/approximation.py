@@ -56,6 +56,11 @@ class Approximation(eqx.Module):
     def log_density(self, position: Position) -> Scalar:
         """log q(position)."""
 
+    def sample_with_density(self, key: PRNGKey) -> tuple[Position, Scalar]:
+        """One position from q, and log q there: for those that get both for less than one after the other."""
+        position = self.sample_position(key)
+        return position, self.log_density(position)
+
     @property
     @abc.abstractmethod
     def is_proper(self) -> bool:
@@ -103,7 +108,7 @@ class Approximation(eqx.Module):
         assert draws.log_proposal is not None
         return importance_evidence(np.ravel(draws.log_density) - np.ravel(draws.log_proposal))
 
-    def bare(self) -> "Approximation":
+    def bare(self) -> Any:
         """The same density without what is known about its run, so that another run's compiles nothing anew."""
         return dataclasses.replace(self, estimate=None, facts=Facts())
 
@@ -134,9 +139,8 @@ class Approximation(eqx.Module):
 
 @eqx.filter_jit
 def _sample(approximation: Approximation, keys: Key[Array, " draw"]) -> Sampled:
-    positions = jax.vmap(approximation.sample_position)(keys)
+    positions, log_proposal = jax.vmap(approximation.sample_with_density)(keys)
     params = jax.vmap(lambda position: approximation.header.model.place(position).parameters)(positions)
-    log_proposal = jax.vmap(approximation.log_density)(positions)
     if approximation.posterior is None:
         log_density = jnp.full_like(log_proposal, jnp.nan)
     else:

@@ -31,12 +31,12 @@ class Embedding(eqx.Module):
     plan: Plan = eqx.field(static=True)
 
     @staticmethod
-    def of(key: PRNGKey, plan: Plan, sizes: Sizes) -> "Embedding":
-        """A random one."""
+    def of(key: PRNGKey, plan: Plan, sizes: Sizes, num_trees: int) -> "Embedding":
+        """A random one, for `num_trees` numbers of each weight."""
         key_entry, key_size, key_group, key_grid = jax.random.split(key, 4)
         widths = [sizes.edge_width if token_group(place) is None else sizes.width for place in plan.places]
         linear = lambda key, i: Linear.of(
-            jax.random.fold_in(key, i), plan.places[i].num_channels, widths[i], bias=False
+            jax.random.fold_in(key, i), num_trees * plan.places[i].num_channels, widths[i], bias=False
         )
         return Embedding(
             tuple(linear(key_entry, i) for i in range(len(widths))),

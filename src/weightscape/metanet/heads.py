@@ -1,9 +1,10 @@
 """What a metanet says in the end: a number for each weight, or one vector for the whole network.
 
-    written:  v_place = D h^c + x_place ⊙ G h^0        D, G zero at first; h the features of the unit or edge
+    written:  v_place = D h^c + Σ x_place ⊙ G h^0      D, G zero at first; h the features of the unit or edge
     read:     y = network of the mean features of all groups and grids
 
-h^c has the charge of the place and h^0 none, so what is written transforms as the weights themselves.
+The sum is over the weights and their companions. h^c has the charge of the place and h^0 none, so what is written
+transforms as the weights themselves.
 """
 
 import equinox as eqx
@@ -27,24 +28,25 @@ class WeightHead(eqx.Module):
     plan: Plan = eqx.field(static=True)
 
     @staticmethod
-    def of(plan: Plan, sizes: Sizes) -> "WeightHead":
-        """One that says zero."""
+    def of(plan: Plan, sizes: Sizes, num_trees: int) -> "WeightHead":
+        """One that says zero, where each weight comes with `num_trees` numbers."""
         widths = [sizes.edge_width if token_group(place) is None else sizes.width for place in plan.places]
         pairs = list(zip(plan.places, widths, strict=True))
         return WeightHead(
             tuple(Linear.zero(width, place.num_channels, bias=not place.is_charged) for place, width in pairs),
-            tuple(Linear.zero(width, place.num_channels) for place, width in pairs),
+            tuple(Linear.zero(width, num_trees * place.num_channels) for place, width in pairs),
             plan,
         )
 
     def __call__(self, hidden: Hidden, parts: tuple[Float[Array, "..."], ...]) -> tuple[Float[Array, "..."], ...]:
         """The numbers for the weights of every place."""
-        return tuple(self._of_place(i, hidden, part).reshape(part.shape) for i, part in enumerate(parts))
+        return tuple(self._of_place(i, hidden, part) for i, part in enumerate(parts))
 
     def _of_place(self, i: int, hidden: Hidden, part: Float[Array, "..."]) -> Float[Array, "... channel"]:
         charged, uncharged = _features_at(self.plan, i, hidden)
-        gate = self.gates[i](uncharged)
-        return self.direct[i](charged) + part.reshape(gate.shape) * gate
+        each = (*part.shape[:-1], -1, self.plan.places[i].num_channels)
+        gated = jnp.sum((part * self.gates[i](uncharged).reshape(part.shape)).reshape(each), axis=-2)
+        return self.direct[i](charged).reshape(gated.shape) + gated
 
 
 class VectorHead(eqx.Module):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from weightscape.core.checks import require
 from weightscape.core.keys import require_key
 from weightscape.core.types import PRNGKey, Tree
 from weightscape.geometry import unit_scales
@@ -37,6 +38,8 @@ class Metanet(eqx.Module):
     - `probes`: looks at the network's values at learned inputs; none by default.
     - `block_type`: the floating type of the blocks, such as `jnp.bfloat16`; that of the weights by default. The first
       and last maps, normalisation and softmax keep full precision.
+    - `num_companions`: how many trees like the weights, and moved by the symmetry as these are, it is shown with them:
+      a gradient, a former state. Symmetries with scales, which move gradients the other way, have none.
 
     Example:
     >>> from weightscape import networks, symmetry
@@ -62,19 +65,31 @@ class Metanet(eqx.Module):
         scaling: ChannelScaling | None = None,
         probes: Probes | None = None,
         block_type: DTypeLike | None = None,
+        num_companions: int = 0,
     ):
         require_key(key, "Metanet")
+        asked, came = "A Metanet with companions must have a symmetry without scales", symmetry.num_scales
+        require(not num_companions or not came, asked, came, "Leave `num_companions` at 0.")
         key_trunk, key_condition = jax.random.split(key)
-        self.trunk = Trunk.of(key_trunk, symmetry, params, sizes, Extras(scaling, probes, block_type))
+        extras = Extras(scaling, probes, block_type, num_companions)
+        self.trunk = Trunk.of(key_trunk, symmetry, params, sizes, extras)
         self.condition = Condition.of(key_condition, sizes.width, timed=True, context_size=sizes.context_size)
-        self.head = WeightHead.of(self.trunk.plan, sizes)
+        self.head = WeightHead.of(self.trunk.plan, sizes, 1 + num_companions)
 
-    def __call__(self, time: Float[Array, ""] | float, params: Tree, context: Array | None = None) -> Tree:
+    def __call__(
+        self,
+        time: Float[Array, ""] | float,
+        params: Tree,
+        context: Array | None = None,
+        *,
+        companions: tuple[Tree, ...] = (),
+    ) -> Tree:
         """The numbers, as a tree like `params`."""
         symmetry = self.trunk.features.symmetry
         form = unit_scales(symmetry, params)
-        hidden = self.trunk(self.condition(jnp.asarray(time), context), form.params)
-        written = self.trunk.features.join(self.head(hidden, self.trunk.parts(form.params)))
+        parts = self.trunk.parts(form.params, companions)
+        hidden = self.trunk(self.condition(jnp.asarray(time), context), form.params, parts)
+        written = self.trunk.features.join(self.head(hidden, parts))
         if symmetry.num_scales:
             written = symmetry.apply(written, symmetry.invert(form.element))
         return jax.tree.map(lambda new, old: new.astype(jnp.result_type(old)), written, params)
@@ -121,4 +136,4 @@ class Reader(eqx.Module):
     def __call__(self, params: Tree, context: Array | None = None) -> Float[Array, " output"]:
         """The vector."""
         form = unit_scales(self.trunk.features.symmetry, params)
-        return self.head(self.trunk(self.condition(None, context), form.params))
+        return self.head(self.trunk(self.condition(None, context), form.params, self.trunk.parts(form.params)))

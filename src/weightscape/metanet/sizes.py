@@ -2,11 +2,13 @@
 
 import dataclasses
 
+from weightscape.core import registered
 from weightscape.core.checks import require, require_count
 
 _MAY_BE_ZERO = ("num_blocks", "context_size")
 
 
+@registered("metanet.Sizes")
 @dataclasses.dataclass(frozen=True)
 class Sizes:
     """The sizes of a metanet.

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
@@ -23,6 +24,7 @@ class Extras(eqx.Module):
     scaling: ChannelScaling | None = None
     probes: Probes | None = None
     block_type: DTypeLike | None = eqx.field(static=True, default=None)
+    num_companions: int = eqx.field(static=True, default=0)
 
 
 class Trunk(eqx.Module):
@@ -47,16 +49,18 @@ class Trunk(eqx.Module):
         return Trunk(
             features,
             Fixed(ChannelScaling.none(features.places) if extras.scaling is None else extras.scaling),
-            Embedding.of(key_embedding, plan, sizes),
+            Embedding.of(key_embedding, plan, sizes, 1 + extras.num_companions),
             None if probes is None else ProbeEmbedding.of(key_probes, probes, symmetry, plan, sizes, params),
             tuple(Block.of(k, plan, sizes) for k in jax.random.split(key_blocks, sizes.num_blocks)),
             plan,
             extras.block_type,
         )
 
-    def __call__(self, condition: Float[Array, " condition"], params: Tree) -> Hidden:
-        """The features of tokens and edges after the last block, from weights of unit scales."""
-        hidden = self.embedding(self.parts(params))
+    def __call__(
+        self, condition: Float[Array, " condition"], params: Tree, parts: tuple[Float[Array, "..."], ...]
+    ) -> Hidden:
+        """The features of tokens and edges after the last block, from weights of unit scales and their `parts`."""
+        hidden = self.embedding(parts)
         if self.probes is not None:
             hidden = self.probes(params, hidden)
         outer_type = hidden.tokens[0].dtype
@@ -65,9 +69,11 @@ class Trunk(eqx.Module):
             hidden = block(condition, hidden)
         return _cast(hidden, outer_type)
 
-    def parts(self, params: Tree) -> tuple[Float[Array, "..."], ...]:
-        """The scaled weights of every place."""
-        return self.scaling.value(self.features.split(params))
+    def parts(self, params: Tree, companions: tuple[Tree, ...] = ()) -> tuple[Float[Array, "..."], ...]:
+        """The scaled weights of every place, and what their companions hold there, as more channels."""
+        own = self.scaling.value(self.features.split(params))
+        others = [self.features.split(companion) for companion in companions]
+        return tuple(jnp.concatenate(each, axis=-1) for each in zip(own, *others, strict=True))
 
 
 def _cast(tree: Tree, dtype: DTypeLike | None) -> Tree:

@@ -1,0 +1,119 @@
+"""Which model a flow has: a choice that can be stored, and what is built from it.
+
+- `Equivariant`: a metanet, which commutes with the posterior's symmetry; shown the likelihood's gradient by default.
+- `Plain`: residual layers on the whole vector.
+- `Principal`: the same in the principal axes of the draws.
+"""
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from weightscape.core import registered
+from weightscape.core.types import PRNGKey
+from weightscape.flow.fields import Field, Guide, GuidedField, MetanetField, PrincipalField, ResidualField
+from weightscape.flow.orbits import orbits
+from weightscape.flow.paths import Path
+from weightscape.flow.target import Target
+from weightscape.metanet import Metanet, Sizes
+from weightscape.metanet.fixed import Fixed
+from weightscape.symmetry import Symmetry, discover
+
+_LEAST_SCALE = 0.05
+
+
+class Setting(NamedTuple):
+    """What a model is built for.
+
+    - `labels`: the orbit of each weight.
+    - `information`: E[g²] of each weight, the same on orbits; g = ∇ log r at draws.
+    - `draws`: some vectors of the posterior.
+    """
+
+    target: Target
+    path: Path
+    symmetry: Symmetry
+    labels: Int[np.ndarray, " weight"]
+    information: Float[Array, " weight"]
+    draws: Float[Array, "draw weight"]
+
+    @property
+    def scale(self) -> Float[Array, " weight"]:
+        """The size of the likelihood's gradient, never quite zero."""
+        return jnp.sqrt(self.information) + _LEAST_SCALE
+
+
+class Architecture(eqx.Module):
+    """A kind of field, and its size."""
+
+    @abc.abstractmethod
+    def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
+        """Which weights must be treated alike, by number."""
+
+    @abc.abstractmethod
+    def build(self, key: PRNGKey, setting: Setting) -> Field:
+        """A new field."""
+
+
+@registered("flow.Equivariant")
+class Equivariant(Architecture):
+    """A metanet.
+
+    - `sizes`: how large it is.
+    - `guided`: whether it is shown the gradient of the likelihood, at the cost of one for each evaluation.
+    - `halved`: whether its blocks work in bfloat16. Fast on accelerators; densities are then as rough as that.
+    """
+
+    sizes: Sizes = eqx.field(static=True, default=Sizes())
+    guided: bool = eqx.field(static=True, default=True)
+    halved: bool = eqx.field(static=True, default=False)
+
+    def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
+        return orbits(symmetry)
+
+    def build(self, key: PRNGKey, setting: Setting) -> Field:
+        layout = setting.target.source.layout
+        like = layout.unflatten(jnp.zeros((layout.size,), layout.dtype))
+        options: dict[str, Any] = {"sizes": self.sizes, "block_type": jnp.bfloat16 if self.halved else None}
+        if not self.guided:
+            return MetanetField(Metanet(key, setting.symmetry, like, **options), layout)
+        metanet = Metanet(key, setting.symmetry, like, num_companions=1, **options)
+        return GuidedField(metanet, setting.path, Fixed(Guide(setting.target, setting.information, setting.scale)))
+
+
+@registered("flow.Plain")
+class Plain(Architecture):
+    """Gated residual layers of `sizes.width` channels; they know no symmetry."""
+
+    sizes: Sizes = eqx.field(static=True, default=Sizes(width=512))
+
+    def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
+        return np.arange(symmetry.layout.size)
+
+    def build(self, key: PRNGKey, setting: Setting) -> Field:
+        return ResidualField.of(key, setting.target.source.layout.size, self.sizes)
+
+
+@registered("flow.Principal")
+class Principal(Plain):
+    """The same, in the principal axes of the draws."""
+
+    def build(self, key: PRNGKey, setting: Setting) -> Field:
+        return PrincipalField.of(key, jnp.asarray(setting.draws), self.sizes)
+
+
+def setting_of(
+    architecture: Architecture, target: Target, path: Path, draws: Array, gradients: Array | np.ndarray
+) -> Setting:
+    """The setting that draws and the gradients there make."""
+    symmetry = discover(target.posterior)
+    labels = architecture.labels(symmetry)
+    squares = np.mean(np.asarray(gradients, np.float64) ** 2, axis=0)
+    means = np.bincount(labels, squares) / np.bincount(labels)
+    information = jnp.asarray(means[labels], target.source.layout.dtype)
+    return Setting(target, path, symmetry, labels, information, jax.lax.stop_gradient(draws))

@@ -1,0 +1,93 @@
+"""Training of a flow's model, as a walk that the driver takes in chunks and a recorder can store.
+
+    θ ← θ − η_i AdamW(∇ loss),      θ̄ ← β θ̄ + (1 − β) θ
+
+with new pairs, new couplings and new times at each step. Every few steps the loss of θ̄ on held-out draws is noted, for
+the same sources and times each time.
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from weightscape.core import PRNGKey, Scalar, Tree, Walk
+from weightscape.flow.couplings import Coupling
+from weightscape.flow.objective import Objective
+from weightscape.flow.source import Source
+from weightscape.metanet.adam import AdamWithWarmup
+from weightscape.metanet.fixed import split_trained
+
+
+class Examples(NamedTuple):
+    """Target vectors and the gradients of the likelihood there."""
+
+    z: Float[Array, "draw weight"]
+    gradients: Float[Array, "draw weight"]
+
+
+class State(NamedTuple):
+    """θ, θ̄ and what Adam remembers."""
+
+    numbers: Tree
+    averaged: Tree
+    memory: Any
+
+
+class Losses(NamedTuple):
+    """The loss of the last step, and that of θ̄ on what is held out."""
+
+    train: Scalar
+    held_out: Scalar
+
+
+class Descent(Walk):
+    """One step; `rest` is all of the model that is not trained.
+
+    - `cumulative`: sums of the importance weights of the examples, by which they are drawn; the last is 1.
+    - `held_out`: some held-out examples.  `average`: β.
+    """
+
+    rest: Any
+    objective: Objective
+    source: Source
+    coupling: Coupling
+    optimiser: AdamWithWarmup
+    average: Scalar
+    examples: Examples
+    cumulative: Float[Array, " draw"]
+    held_out: Examples
+    batch_size: int = eqx.field(static=True)
+
+    def begin(self, model: Any) -> State:
+        """The state of a model that has not been trained."""
+        numbers, _ = split_trained(model)
+        numbers = jax.tree.map(lambda leaf: leaf.astype(leaf.dtype), numbers)
+        return State(numbers, numbers, self.optimiser.init(numbers))
+
+    def step(self, key: PRNGKey, state: State, index: Int[Array, ""]) -> tuple[State, Scalar]:
+        key_rows, key_pairs = jax.random.split(key)
+        shares = jax.random.uniform(key_rows, (self.batch_size,), self.cumulative.dtype)
+        rows = jnp.minimum(jnp.searchsorted(self.cumulative, shares, side="right"), len(self.cumulative) - 1)
+        batch = jax.tree.map(lambda leaf: leaf[rows], self.examples)
+        loss, gradient = jax.value_and_grad(lambda numbers: self._loss(key_pairs, numbers, batch))(state.numbers)
+        update, memory = self.optimiser.update(gradient, state.memory, state.numbers)
+        numbers = optax.apply_updates(state.numbers, update)
+        kept = jnp.minimum(self.average, (1 + index) / (10 + index))
+        mixed = lambda old, new: (kept * old + (1 - kept) * new).astype(old.dtype)
+        return State(numbers, jax.tree.map(mixed, state.averaged, numbers), memory), loss
+
+    def observe(self, state: State, notes: Scalar) -> Losses:
+        return Losses(notes, self._loss(jax.random.key(0), state.averaged, self.held_out))
+
+    def rows(self) -> tuple[Array, ...]:
+        return ()
+
+    def _loss(self, key: PRNGKey, numbers: Tree, batch: Examples) -> Scalar:
+        key_sources, key_coupling, key_times = jax.random.split(key, 3)
+        sources = jax.vmap(self.source.sample)(jax.random.split(key_sources, len(batch.z)))
+        targets = self.coupling.pair(key_coupling, sources, batch.z)
+        return self.objective.loss(key_times, eqx.combine(numbers, self.rest), sources, targets, batch.gradients)

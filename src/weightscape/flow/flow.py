@@ -1,0 +1,158 @@
+"""A flow over weights: networks drawn by carrying a source along a learned velocity field, with their exact density.
+
+    θ = T(z₀),   z₀ ~ q₀,      log q(θ) = log q₀(z₀) − ∫ div v dt − log |det ∂θ/∂z|
+
+Its weights against the posterior, log p(D, θ) − log q(θ), say how good it is and correct it; they average to the
+evidence.
+"""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from weightscape.core import PRNGKey, Scalar
+from weightscape.core.checks import InputError, require
+from weightscape.core.facts import Facts
+from weightscape.core.keys import require_key
+from weightscape.draws import Draws, Header
+from weightscape.flow.divergence import Divergence, Exact, Hutchinson
+from weightscape.flow.gap import Gap, gap_of
+from weightscape.flow.objective import Objective
+from weightscape.flow.source import Source
+from weightscape.flow.transport import Solver, Transported, carry, carry_with_density, carry_with_path
+from weightscape.inference.approximation import Approximation
+from weightscape.inference.evidence import Evidence, LogEvidence
+from weightscape.posterior import Position, Posterior
+
+_AT_ONCE = 4096
+"""How many products of the Jacobian are in flight, over all draws of a batch."""
+
+
+class Flow(Approximation):
+    """A transported density over weights; made by `FlowMatching`.
+
+    - `model`: what was trained.  `objective`: how its outputs are velocities.  `source`: where draws start.
+    - `solver`, `divergence`: how they are carried; `with_solver` and `with_divergence` change that after training.
+    - `method`: the settings that it was made with, which rebuild the model's structure.
+    """
+
+    header: Header
+    posterior: Posterior | None
+    estimate: LogEvidence | None = eqx.field(static=True)
+    facts: Facts = eqx.field(static=True)
+    model: Any
+    objective: Objective
+    source: Source
+    solver: Solver
+    divergence: Divergence
+    method: Any
+
+    @property
+    def is_proper(self) -> bool:
+        return True
+
+    @property
+    def num_weights(self) -> int:
+        """The length of a vector."""
+        return self.source.layout.size
+
+    def sample_position(self, key: PRNGKey) -> Position:
+        return self.source.position(carry(self.solver, self._velocity, self.source.sample(key)))
+
+    def sample_with_density(self, key: PRNGKey) -> tuple[Position, Scalar]:
+        key_source, key_probes = jax.random.split(key)
+        return self.push(self.source.sample(key_source), key_probes)
+
+    def push(self, z: Float[Array, " weight"], key: PRNGKey | None = None) -> tuple[Position, Scalar]:
+        """Where a vector of the source is carried, and log q there."""
+        there = self._carried(z, key, first=0.0, last=1.0)
+        log_density = self.source.log_density(z) + jnp.mean(there.log_change) - self.source.log_volume
+        return self.source.position(there.x), log_density
+
+    def log_density(self, position: Position) -> Scalar:
+        back = self._carried(self.source.vector(position), None, first=1.0, last=0.0)
+        return self.source.log_density(back.x) + jnp.mean(back.log_change) - self.source.log_volume
+
+    def path(self, key: PRNGKey, num_draws: int, times: Float[Array, " time"]) -> Position:
+        """Networks on their way from source to posterior, at the given times: leading axes (draw, time)."""
+        require_key(key, "path")
+        sources = jax.vmap(self.source.sample)(jax.random.split(key, num_draws))
+        return _path(self.bare(), sources, jnp.asarray(times))
+
+    def log_weights(self, draws: Draws) -> Float[np.ndarray, "chain draw"]:
+        """log p(D, θ) − log q(θ) of any draws; those of a flow carry their log q already."""
+        self._require_exact("log_weights")
+        if draws.log_proposal is not None and draws.facts == self.facts:
+            return np.asarray(draws.log_density, np.float64) - np.asarray(draws.log_proposal, np.float64)
+        return np.asarray(draws.log_density, np.float64) - self.log_densities(draws)
+
+    def log_densities(self, draws: Draws) -> Float[np.ndarray, "chain draw"]:
+        """log q of any draws, a batch at a time."""
+        shape, positions = np.shape(draws.log_density), draws.positions()
+        rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
+        count, size = len(draws), self._batch_size(len(draws))
+        parts = []
+        for start in range(0, count, size):
+            which = np.minimum(np.arange(start, start + size), count - 1)
+            batch = jax.tree.map(lambda leaf, which=which: leaf[which], rows)
+            parts.append(np.asarray(_log_densities(self.bare(), batch), np.float64)[: count - start])
+        return np.concatenate(parts).reshape(shape)
+
+    def evidence(self, key: PRNGKey, num_draws: int) -> Evidence:
+        """log p(D) by importance sampling, its standard error, and how far it can be trusted."""
+        self._require_exact("evidence")
+        return super().evidence(key, num_draws)
+
+    def gap(self, key: PRNGKey, held_out_draws: Draws, *, num_draws: int = 256) -> Gap:
+        """J = KL(p ‖ q) + KL(q ‖ p) in nats, with its standard error.
+
+        - `held_out_draws`: healthy draws of the posterior that the flow has not seen.  `num_draws`: of the flow.
+        """
+        if self.posterior is None:
+            raise InputError("`gap` must know the data, got a flow without. Pass `load(path, posterior)`.")
+        ours = self.sample(key, num_draws)
+        assert ours.log_proposal is not None
+        under_q = np.ravel(ours.log_density).astype(np.float64) - np.ravel(ours.log_proposal)
+        under_p = np.asarray(held_out_draws.log_density, np.float64) - self.log_densities(held_out_draws)
+        return gap_of(under_p, under_q)
+
+    def with_solver(self, solver: Solver) -> "Flow":
+        """The same flow, solved in another way."""
+        return dataclasses.replace(self, solver=solver)
+
+    def with_divergence(self, divergence: Divergence) -> "Flow":
+        """The same flow, with another divergence."""
+        return dataclasses.replace(self, divergence=divergence)
+
+    @property
+    def _velocity(self) -> Any:
+        return self.objective.velocity(self.model)
+
+    def _carried(self, z: Array, key: PRNGKey | None, *, first: float, last: float) -> Transported:
+        key = jax.random.key(0) if key is None else key
+        return carry_with_density(key, self.solver, self._velocity, self.divergence, z, first=first, last=last)
+
+    def _require_exact(self, what: str) -> None:
+        remedy = "Pass `flow.with_divergence(Exact())`: noise in log q biases weights."
+        came = type(self.divergence).__name__
+        require(not isinstance(self.divergence, Hutchinson), f"`{what}` must have an exact divergence", came, remedy)
+
+    def _batch_size(self, num_draws: int) -> int:
+        at_once = self.divergence.chunk_size if isinstance(self.divergence, Exact) else 8
+        return min(2 ** (num_draws - 1).bit_length(), max(1, _AT_ONCE // min(at_once, self.num_weights)))
+
+
+@eqx.filter_jit
+def _log_densities(flow: Flow, positions: Position) -> Float[Array, " draw"]:
+    return jax.vmap(flow.log_density)(positions)
+
+
+@eqx.filter_jit
+def _path(flow: Flow, sources: Float[Array, "draw weight"], times: Float[Array, " time"]) -> Position:
+    along = jax.vmap(lambda z: carry_with_path(flow.solver, flow.objective.velocity(flow.model), z, times))(sources)
+    return jax.vmap(jax.vmap(flow.source.position))(along)

@@ -1,0 +1,76 @@
+"""Flows on disk: the settings, and the numbers of the model in the order of its tree. The data are not stored.
+
+The structure of the model is built anew from the settings. A flow that looks at the data (a guided one) needs them
+again: `load(path, posterior)`.
+"""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from weightscape.core.checks import InputError, require
+from weightscape.draws import Header
+from weightscape.flow.architecture import setting_of
+from weightscape.flow.fields import Guide
+from weightscape.flow.flow import Flow
+from weightscape.flow.flow_matching import FlowMatching
+from weightscape.flow.target import Target
+from weightscape.inference.approximation_files import storable
+from weightscape.posterior import Model, Posterior
+
+
+def _stored(flow: Flow) -> dict[str, Any]:
+    numbers = jax.tree.leaves(eqx.filter(_without_data(flow.model), eqx.is_array))
+    return {"method": flow.method, "numbers": tuple(numbers), "solver": flow.solver, "divergence": flow.divergence}
+
+
+def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> Flow:
+    method: FlowMatching = parts["method"]
+    if posterior is None and getattr(method.architecture, "guided", False):
+        raise InputError(
+            "A flow that looks at the data must be loaded with them, got none. Pass `load(path, posterior)`."
+        )
+    known = _standing_for(header) if posterior is None else posterior
+    target = Target(known, method.source(known))
+    zeros = jnp.zeros((2, target.source.layout.size), target.source.layout.dtype)
+    model = method.model(jax.random.key(0), setting_of(method.architecture, target, method.path, zeros, zeros))
+    model = _with_data(_filled(_without_data(model), parts["numbers"]), target)
+    flow = method.flow(header, posterior, model, target.source)
+    return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
+
+
+def _standing_for(header: Header) -> Posterior:
+    """A posterior of the same weights and symmetry, on the rows of the example."""
+    assert isinstance(header.model, Model)
+    return header.model.condition(header.example)
+
+
+def _is_guide(node: Any) -> bool:
+    return isinstance(node, Guide)
+
+
+def _without_data(model: Any) -> Any:
+    return jax.tree.map(lambda node: node._replace(target=None) if _is_guide(node) else node, model, is_leaf=_is_guide)
+
+
+def _with_data(model: Any, target: Target) -> Any:
+    back = lambda node: node._replace(target=target) if _is_guide(node) else node
+    return jax.tree.map(back, model, is_leaf=_is_guide)
+
+
+def _filled(model: Any, numbers: tuple[np.ndarray, ...]) -> Any:
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    shapes, came = [leaf.shape for leaf in leaves], [np.shape(array) for array in numbers]
+    require(
+        shapes == came, "A stored flow must hold the numbers of its model", f"{len(came)} other arrays", "Restore it."
+    )
+    filled = [jnp.asarray(array, leaf.dtype) for array, leaf in zip(numbers, leaves, strict=True)]
+    return eqx.combine(jax.tree.unflatten(structure, filled), rest)
+
+
+storable("Flow", Flow, _stored, _rebuild)
