@@ -7,10 +7,12 @@ import numpy as np
 from tests.report.test_report_page import EVIL, parse, require_offline
 
 import weightscape as ws
+from weightscape.cli.chapter import Chapter
 from weightscape.cli.choose import MethodOptions, ModelOptions, choose_method, choose_model, expected_seconds
 from weightscape.cli.main import run_command
 from weightscape.data import from_arrays
 from weightscape.inference import HMC, DeepEnsemble
+from weightscape.report import Table
 
 
 def test_version_and_help(capsys):
@@ -100,9 +102,12 @@ def test_noise_is_given_in_the_units_of_the_target():
     np.testing.assert_allclose(float(likelihood.scale) * float(data.train.scaling.y_scale), 2.5, rtol=1e-5)
 
 
-def test_the_demo_tells_both_stories(capsys, monkeypatch, tmp_path):
+def test_the_demo_tells_its_stories(capsys, monkeypatch, tmp_path):
     """With short runs: the whole demo is run by `make demo`."""
     quick = dict.fromkeys(("MAP", "ensemble", "HMC"), DeepEnsemble(num_members=2, num_steps=20))
+    # The chapter itself is in test_flow.py.
+    chapter = Chapter("A flow was told.", Table("a flow", ("measure", "value"), (("J", "1"),)), (), {"gap": 1.0})
+    monkeypatch.setattr("weightscape.cli.demo.tell_flow", lambda key, hmc, dataset, screen: chapter)
     monkeypatch.setattr("weightscape.cli.chapter.methods", lambda: quick)
     assert run_command(["demo", "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -112,4 +117,5 @@ def test_the_demo_tells_both_stories(capsys, monkeypatch, tmp_path):
     # Members of 20 steps are nearly their starts; what doubt means is for `make demo` to show.
     assert result["cubic"]["HMC"]["doubt on data"] > 0 and result["cubic"]["HMC"]["outside"] > 0
     assert 0 <= result["iris"]["ensemble"]["total variation"] <= 1
+    assert result["flow"] == {"gap": 1.0} and "A flow was told." in (tmp_path / "report.html").read_text()
     assert (tmp_path / "figures" / "cubic-bands.png").exists()

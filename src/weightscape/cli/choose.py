@@ -19,12 +19,16 @@ from weightscape.core.checks import InputError, require, require_known
 from weightscape.core.choices import HAS_NAMES
 from weightscape.core.tree import size
 from weightscape.data import Dataset
-from weightscape.inference import HMC, DeepEnsemble, DensityMethod, Method, method_class
+from weightscape.flow import FlowAfter
+from weightscape.inference import HMC, METHODS, DeepEnsemble, DensityMethod, Method
 from weightscape.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, Likelihood
 from weightscape.networks import MLP
 from weightscape.posterior import Model, Posterior
 from weightscape.priors import Gamma, Normal
 from weightscape.report.numbers import counted, duration
+
+KNOWN: dict[str, type[Method]] = {**METHODS, "flow": FlowAfter}
+"""Methods by name: those of inference, and a flow on the draws of HMC."""
 
 DEFAULT_MINUTES = 4.0
 _START_UP_SECONDS = 15.0
@@ -70,7 +74,8 @@ def choose_model(dataset: Dataset, options: ModelOptions) -> Model:
 def choose_method(posterior: Posterior, options: MethodOptions) -> Choice:
     """The method that was asked for, or the best one whose cost fits into the time."""
     if options.name is not None:
-        return Choice(_build(method_class(options.name), posterior, options), f"{options.name} was asked for.")
+        require_known("The method", options.name, KNOWN)
+        return Choice(_build(KNOWN[options.name], posterior, options), f"{options.name} was asked for.")
     method = _build(HMC, posterior, options)
     assert isinstance(method, HMC)
     seconds, limit = expected_seconds(method, posterior), 60 * (options.minutes or DEFAULT_MINUTES)

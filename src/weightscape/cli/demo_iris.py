@@ -1,6 +1,7 @@
 """The demo's second chapter: irises, and how near cheaper methods come to the posterior."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,14 @@ from weightscape.report.numbers import percent, shown
 _SCORES = ("accuracy", "nll", "brier", "ece")
 
 
-def tell_iris(key: PRNGKey, dataset: Dataset, screen: Screen) -> Chapter:
+class Irises(NamedTuple):
+    """The chapter, and HMC's part in it, which the next chapter learns from."""
+
+    chapter: Chapter
+    hmc: Trial
+
+
+def tell_iris(key: PRNGKey, dataset: Dataset, screen: Screen) -> Irises:
     """MAP, a deep ensemble and HMC on the irises."""
     model = Model(MLP(hidden=(16,), activation="tanh"), Categorical(num_classes=3), Normal(scale=1.0))
     trials = run_trials(key, model, dataset, screen)
@@ -31,7 +39,8 @@ def tell_iris(key: PRNGKey, dataset: Dataset, screen: Screen) -> Chapter:
         f"{shown(distances['MAP'])}."
     )
     table = comparison("Irises: scores on the test rows, and distance to HMC", trials, _SCORES, nearness)
-    return Chapter(finding, table, _pictures(key, dataset, trials["HMC"]), trial_results(trials, nearness))
+    hmc = trials["HMC"]
+    return Irises(Chapter(finding, table, _pictures(key, dataset, hmc), trial_results(trials, nearness)), hmc)
 
 
 def _nearness(trials: Mapping[str, Trial]) -> dict[str, dict[str, float]]:

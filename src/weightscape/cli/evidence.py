@@ -29,7 +29,7 @@ from weightscape.report.numbers import duration
 Widths = Annotated[str, typer.Option(help="Hidden units to compare, such as 2,4,8,16.")]
 PriorScales = Annotated[str, typer.Option(help="Standard deviations of the normal prior to compare, such as 0.3,1,3.")]
 Methods = Annotated[
-    str, typer.Option(help="laplace, meanfieldvi, layerwisevi, normalizingflowvi, paralleltempering, …")
+    str, typer.Option(help="laplace, meanfieldvi, layerwisevi, normalizingflowvi, paralleltempering, flow, …")
 ]
 NumDraws = Annotated[int, typer.Option("--draws", min=10, help="Draws of each density that are weighed.")]
 Rows = tuple[EvidenceRow, ...]

@@ -8,7 +8,7 @@ import numpy as np
 
 from weightscape.core import PRNGKey
 from weightscape.core.types import Tree
-from weightscape.draws import Draws
+from weightscape.draws import Draws, draw_weights
 from weightscape.geometry import diagnose_weights, moments, unimodality
 from weightscape.geometry.unimodality import between_chains
 from weightscape.posterior import Posterior
@@ -55,12 +55,14 @@ def measure_table(title: str, before: Mapping[str, float], after: Mapping[str, f
 
 
 def _mean_squared_distance(draws: Draws, reference: Tree) -> float:
-    """E ‖θ − reference‖² over the network's weights, all draws weighing the same."""
+    """E ‖θ − reference‖² over the network's weights."""
+    weights = draw_weights(draws)
 
     def summed(leaf: Any, to: np.ndarray) -> float:
-        return float(np.sum((np.asarray(leaf, np.float64) - to[None, None]) ** 2))
+        squares = (np.asarray(leaf, np.float64) - to[None, None]) ** 2
+        return float(np.sum(weights * squares.reshape(*weights.shape, -1).sum(axis=-1)))
 
-    return sum(jax.tree.leaves(jax.tree.map(summed, draws.params.network, reference))) / len(draws)
+    return sum(jax.tree.leaves(jax.tree.map(summed, draws.params.network, reference)))
 
 
 def _cell(name: str, value: float) -> str:

@@ -11,6 +11,7 @@ from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
 from weightscape.flow.flow_transport import FlowTransport
 from weightscape.flow.gap import Gap
+from weightscape.flow.grow import Grown, Round, grow_flow, prior_draws
 from weightscape.flow.objective import LogitNormalTimes, OfPull, OfTarget, OfVelocity, UniformTimes
 from weightscape.flow.paths import Path, Straight, Trigonometric
 from weightscape.flow.source import PriorSource, Source, WhitenedSource, source_of
@@ -33,6 +34,7 @@ __all__ = [
     "FlowMatching",
     "FlowTransport",
     "Gap",
+    "Grown",
     "Hutchinson",
     "Independent",
     "JumpHMC",
@@ -46,6 +48,7 @@ __all__ = [
     "Plain",
     "Principal",
     "PriorSource",
+    "Round",
     "Solver",
     "Source",
     "Straight",
@@ -56,7 +59,9 @@ __all__ = [
     "annealed",
     "carry",
     "carry_with_density",
+    "grow_flow",
     "moved",
+    "prior_draws",
     "small_flow",
     "source_of",
     "weighted",

@@ -24,11 +24,11 @@ from weightscape.posterior import Posterior
 _SHARE_OF_CHAINS = 0.4
 """Of the time that a run may take; the flow has the rest."""
 
-_NUM_SOLVER_STEPS = 8
+_NUM_SOLVER_STEPS = 6
 """With half as many the solver's error, not the training, decides the spread of the log weights."""
 
 
-def small_flow(num_steps: int = 3000, width: int = 32, num_blocks: int = 1) -> FlowMatching:
+def small_flow(num_steps: int = 3000, width: int = 16, num_blocks: int = 1) -> FlowMatching:
     """Flow matching that two cores finish in minutes, for networks of some hundred weights.
 
     - `width`, `num_blocks`: of its metanet.

@@ -38,7 +38,7 @@ def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None)
     target = Target(known, method.source(known))
     zeros = jnp.zeros((2, target.source.layout.size), target.source.layout.dtype)
     model = method.model(jax.random.key(0), setting_of(method.architecture, target, method.path, zeros, zeros))
-    model = _with_data(_filled(_without_data(model), parts["numbers"]), target)
+    model = _with_data(_filled(_without_data(model), parts["numbers"]), model)
     flow = method.flow(header, posterior, model, target.source)
     return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
 
@@ -57,8 +57,10 @@ def _without_data(model: Any) -> Any:
     return jax.tree.map(lambda node: node._replace(target=None) if _is_guide(node) else node, model, is_leaf=_is_guide)
 
 
-def _with_data(model: Any, target: Target) -> Any:
-    back = lambda node: node._replace(target=target) if _is_guide(node) else node
+def _with_data(model: Any, other: Any) -> Any:
+    """The model with the data that another, of the same structure, looks at."""
+    guides = [node for node in jax.tree.leaves(other, is_leaf=_is_guide) if _is_guide(node)]
+    back = lambda node: node._replace(target=guides[0].target) if _is_guide(node) else node
     return jax.tree.map(back, model, is_leaf=_is_guide)
 
 

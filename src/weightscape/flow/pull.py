@@ -9,7 +9,7 @@ Directions that the data do not inform have no pull, and G is the gradient of th
 in the formula is singular. Two unbiased values of G come with each pair: g = ∇ log L(x₁), and what x₁ alone says,
 (σ² x₁ − b x_t) / a². So does every mixture of them whose share depends on x_t and t only, and
 
-    y = ( g + κ (σ² x₁ − b x_t) ) / (1 + a² κ)
+    y = ( g + κ (x₁ − b x_t / σ²) ) / (1 + a² κ / σ²)
 
 has no noise at all where L is a normal of precision κ. Regression on x₁ is the case κ → ∞, where a weight that the data
 say nothing about has as much noise as any other. κ is learned with the model, by the same loss: its mean is the same
@@ -24,7 +24,6 @@ score-based diffusion models, for the weights.
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from weightscape.core.types import Scalar
@@ -67,4 +66,4 @@ def pull_of_pair(
     """y, from a pair whose point is x: `gradient` is g at the target and `curvature` is κ."""
     at = path.coefficients(time)
     variance = at.a**2 + at.b**2
-    return (gradient + curvature * (variance * target - at.b * x)) / (1 + at.a**2 * jnp.asarray(curvature))
+    return (gradient + curvature * (target - at.b / variance * x)) / (1 + at.a**2 / variance * curvature)

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from weightscape.core.checks import require
 from weightscape.draws import Draws, examine_chains
@@ -40,13 +40,13 @@ def training_set(source: Source, draws: Draws, held_out: float) -> TrainingSet:
     weights = np.ones(z.shape[:2]) if draws.log_weights is None else _relative(np.asarray(draws.log_weights))
     if len(z) == 1 or z.shape[1] == 1:
         z, weights = z.reshape(-1, 1, z.shape[-1]), weights.reshape(-1, 1)
-    finite = np.all(np.isfinite(z), axis=(1, 2))
-    z, weights = z[finite], weights[finite]
-    cut = len(z) - max(1, round(held_out * len(z)))
+    alive = np.all(np.isfinite(z), axis=(1, 2)) & _moves(z)
+    z, weights = z[alive], weights[alive]
+    cut = max(0, len(z) - max(1, round(held_out * len(z))))
     remedy = "Pass more draws, or chains that move."
     require(cut * z.shape[1] >= _FEWEST, f"A flow must learn from {_FEWEST} healthy draws", cut * z.shape[1], remedy)
     flat = lambda part: part.reshape(-1, *part.shape[2:])
-    left_out = num_chains - draws.num_chains + int(np.sum(~finite))
+    left_out = num_chains - draws.num_chains + int(np.sum(~alive))
     kept = flat(weights[:cut])
     return TrainingSet(flat(z[:cut]), flat(_thinned(z[cut:])), kept / kept.sum(), left_out)
 
@@ -54,6 +54,11 @@ def training_set(source: Source, draws: Draws, held_out: float) -> TrainingSet:
 @eqx.filter_jit
 def _vectors(source: Source, positions: Position) -> Float[jax.Array, "chain draw weight"]:
     return jax.vmap(jax.vmap(source.vector))(positions)
+
+
+def _moves(z: Float[np.ndarray, "chain draw weight"]) -> Bool[np.ndarray, " chain"]:
+    """Whether a chain's draws differ, which methods need not have noted; one draw alone says nothing."""
+    return np.any(z != z[:, :1], axis=(1, 2)) | (z.shape[1] == 1)
 
 
 def _relative(log_weights: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, "chain draw"]:

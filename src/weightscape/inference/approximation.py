@@ -78,7 +78,7 @@ class Approximation(eqx.Module):
         return jnp.asarray(self.estimate.value)
 
     def sample(self, key: PRNGKey, num_draws: int) -> Draws:
-        """Independent draws, as one chain, with log p(D, θ) and log q of each."""
+        """Independent draws, as one chain, with log p(D, θ) and, where q is proper, log q of each."""
         require_key(key, "sample")
         require_count("`num_draws` of sample", num_draws)
         keys, batch_size = jax.random.split(key, num_draws), self._batch_size(num_draws)
@@ -90,7 +90,7 @@ class Approximation(eqx.Module):
             parts.append(jax.tree.map(lambda leaf, kept=kept: np.asarray(leaf)[None, :kept], part))
         joined = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
         own = {} if self.estimate is None else {"log_evidence": dataclasses.asdict(self.estimate)}
-        proposal, facts = joined.log_proposal, self.facts.plus(**own)
+        proposal, facts = joined.log_proposal if self.is_proper else None, self.facts.plus(**own)
         return Draws(
             joined.params, joined.log_density, *self.header, {}, log_proposal=proposal, health=Health(1), facts=facts
         )

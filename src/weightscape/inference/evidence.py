@@ -7,6 +7,7 @@ density q give an estimate whose error can be judged (`Evidence`): log of the me
 """
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from weightscape.core.checks import require
 class LogEvidence:
     """A method's own value of log p(D) in nats.
 
-    - `kind`: "exact", "Laplace" or "lower bound".  `standard_error`: of its Monte-Carlo average, 0 where there is none.
+    - `kind`: "exact", "Laplace", "lower bound", "stepping stones" or "annealed".
+    - `standard_error`: of its Monte-Carlo average, 0 where there is none.
     """
 
     value: float
@@ -85,9 +87,15 @@ def importance_evidence(log_weights: Float[np.ndarray, " draw"]) -> Evidence:
     )
 
 
+def _tail_size(num_draws: int) -> int:
+    """How many of the largest weights are looked at."""
+    return max(1, math.ceil(min(0.2 * num_draws, 3 * num_draws**0.5)))
+
+
 def tail_index(log_weights: Float[np.ndarray, " draw"]) -> float:
     """Pareto k̂ of the largest weights (Vehtari et al. 2024, Pareto smoothed importance sampling)."""
-    if np.ptp(log_weights) < 0.01:  # weights that are equal but for rounding have no tail
+    largest = np.sort(log_weights)[-_tail_size(len(log_weights)) :]
+    if np.ptp(log_weights) < 0.01 or np.ptp(largest) == 0:  # equal weights, but for rounding, have no tail
         return -np.inf
     with np.errstate(all="ignore"):  # a tail that is far too long overflows on the way to a large index
         return float(array_stats.psislw(-log_weights)[1])  # it takes minus the logs, as of likelihoods left out

@@ -9,7 +9,7 @@ from weightscape.core import PRNGKey, Progress
 from weightscape.core.checks import require, require_type
 from weightscape.core.keys import chain_keys
 from weightscape.core.loop import map_chains
-from weightscape.draws import Draws
+from weightscape.draws import Draws, draw_weights
 from weightscape.inference.approximation import Approximation
 from weightscape.inference.method import Init, Method
 from weightscape.inference.starts import FromNetwork, Start
@@ -21,7 +21,7 @@ def start_positions(key: PRNGKey, posterior: Posterior, num_chains: int, init: I
     key_method, key_chains = jax.random.split(key)
     start = init.run(key_method, posterior, progress=progress) if isinstance(init, Method) else init
     if isinstance(start, Draws):
-        positions = _last_positions(start, num_chains)
+        positions = _taken(start, _which(key_chains, start, num_chains))
     elif isinstance(start, Approximation):
         positions = map_chains(start.bare().sample_position, chain_keys(key_chains, num_chains))
     else:
@@ -50,9 +50,24 @@ class _From(eqx.Module):
         return self.start.sample(key, self.posterior)
 
 
-def _last_positions(init: Draws, num_chains: int) -> Position:
-    last = init[:, -1].positions()
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf[np.arange(num_chains) % init.num_chains, 0]), last)
+def _which(key: PRNGKey, init: Draws, num_chains: int) -> tuple[np.ndarray, np.ndarray]:
+    """The chain and the draw that each new chain starts at: the last of every chain in turn, then earlier ones.
+
+    Weighted draws are taken with the probability of their weights.
+    """
+    if init.log_weights is not None:
+        cumulative = np.cumsum(draw_weights(init).ravel())
+        shares = (float(jax.random.uniform(key)) + np.arange(num_chains)) / num_chains
+        flat = np.minimum(np.searchsorted(cumulative, shares, side="right"), len(cumulative) - 1)
+        return flat // init.num_draws, flat % init.num_draws
+    rounds = -(-num_chains // init.num_chains)
+    back = np.arange(num_chains) // init.num_chains * init.num_draws // rounds
+    return np.arange(num_chains) % init.num_chains, init.num_draws - 1 - back
+
+
+def _taken(init: Draws, which: tuple[np.ndarray, np.ndarray]) -> Position:
+    starts = init.map_leaves(lambda leaf: np.asarray(leaf)[which][:, None])
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[:, 0]), starts.positions())
 
 
 def _require_finite_start(posterior: Posterior, positions: Position) -> None:

@@ -8,6 +8,12 @@ from weightscape.report.class_map import plane, plot_class_map
 from weightscape.report.convergence import plot_convergence, plot_lppd
 from weightscape.report.doubt import plot_doubt
 from weightscape.report.evidences import Candidate, evidence_table, plot_evidence
+from weightscape.report.flow_evidence import plot_log_evidences
+from weightscape.report.flow_log_weights import plot_log_weights
+from weightscape.report.flow_path import functions_on_the_way, plot_path
+from weightscape.report.flow_route import Route, route_through
+from weightscape.report.flow_training import plot_flow_training
+from weightscape.report.flow_weights import plot_weights_beside
 from weightscape.report.page import render_page
 from weightscape.report.parity import plot_parity
 from weightscape.report.prior_gallery import Gallery, draw_gallery
@@ -29,12 +35,14 @@ __all__ = [
     "Gallery",
     "Picture",
     "Report",
+    "Route",
     "Scatter",
     "Table",
     "bands",
     "convergence_table",
     "draw_gallery",
     "evidence_table",
+    "functions_on_the_way",
     "health_table",
     "plane",
     "plot_bands",
@@ -44,9 +52,13 @@ __all__ = [
     "plot_coverage",
     "plot_doubt",
     "plot_evidence",
+    "plot_flow_training",
+    "plot_log_evidences",
+    "plot_log_weights",
     "plot_lppd",
     "plot_marginals",
     "plot_parity",
+    "plot_path",
     "plot_pruning",
     "plot_relevance",
     "plot_reliability",
@@ -55,9 +67,11 @@ __all__ = [
     "plot_symmetry",
     "plot_trace",
     "plot_weights",
+    "plot_weights_beside",
     "pruning_table",
     "render_page",
     "report_run",
+    "route_through",
     "score_table",
     "symmetry_table",
     "write_report",

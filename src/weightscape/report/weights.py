@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from weightscape.core import PRNGKey, Tree
 from weightscape.core.tree import named_leaves
-from weightscape.draws import Draws
+from weightscape.draws import Draws, draw_weights
 from weightscape.report.style import EPISTEMIC, MUTED, canvas, shortened, styled
 
 _MOST_LEAVES = 6
@@ -17,7 +17,8 @@ _MOST_NUMBERS = 200_000
 def plot_weights(key: PRNGKey, draws: Draws) -> Figure:
     """The weights of each leaf over all draws, and draws from the prior; the first six leaves are shown."""
     prior = _prior_draws(key, draws)
-    posterior = {name: _numbers(leaf) for name, leaf in named_leaves(draws.params.network).items()}
+    rows = _rows(draws)
+    posterior = {name: _numbers(np.asarray(leaf)[rows]) for name, leaf in named_leaves(draws.params.network).items()}
     names = list(posterior)[:_MOST_LEAVES]
     figure, axes = canvas(len(names), width=max(2.5, 9.4 / len(names)), height=3.2)
     for axis, name in zip(axes, names, strict=True):
@@ -40,6 +41,15 @@ def _prior_draws(key: PRNGKey, draws: Draws) -> dict[str, np.ndarray]:
     size = max(1, min(200, _MOST_NUMBERS // max(1, max(leaf.size for leaf in jax.tree.leaves(like)))))
     sampled = jax.vmap(lambda key: draws.model.prior.sample(key, like))(jax.random.split(key, size))
     return {name: _numbers(leaf) for name, leaf in named_leaves(sampled).items()}
+
+
+def _rows(draws: Draws) -> tuple[np.ndarray, ...]:
+    """Chains and draws in their order; weighted ones as often as their weights say."""
+    flat = np.arange(len(draws))
+    if draws.log_weights is not None:
+        shares = (flat + 0.5) / len(draws)
+        flat = np.minimum(np.searchsorted(np.cumsum(draw_weights(draws).ravel()), shares), len(draws) - 1)
+    return np.unravel_index(flat, (draws.num_chains, draws.num_draws))
 
 
 def _numbers(leaf: object) -> np.ndarray:

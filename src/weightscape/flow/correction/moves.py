@@ -25,7 +25,6 @@ from weightscape.draws import Draws, Header, Health
 from weightscape.draws.function_space import evaluate_functions
 from weightscape.flow.correction.drift import Drift, drift_at_the_end, drift_between_halves, too_many_dead
 from weightscape.flow.correction.ensemble import Ensemble, advance, begin, retuned
-from weightscape.flow.correction.kernel import hamiltonian
 from weightscape.inference import HMC
 from weightscape.inference.mcmc.transition import Hamiltonian
 from weightscape.inference.start import require_gradient
@@ -86,7 +85,7 @@ def moved(
     require_count("`num_transitions` of moved", num_transitions)
     require_gradient(posterior, "moved")
     began, kernel = time.monotonic(), HMC(num_warmup=10) if kernel is None else kernel
-    transition, starts = hamiltonian(kernel, posterior), _starts(draws)
+    transition, starts = kernel.transition(posterior), _starts(draws)
     ensemble = begin(transition.posterior, starts, kernel.mass, kernel.step_size)
     _require_finite(ensemble)
     keys = chain_keys(key, len(draws))

@@ -65,10 +65,13 @@ class HMC(Method):
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
         require_gradient(posterior, "HMC")
-        fixed, given = Steps(jnp.asarray(self.num_leapfrog), self.jitter), self.trajectory
-        length = fixed if given is None else Duration(given, self.jitter)
-        transition = Hamiltonian(posterior.at_temperature(self.temperature), length)
         num_warmup = jnp.asarray(self.num_warmup)
-        sampler = Adaptive(transition, self.mass, self.step_size, self.target_acceptance, num_warmup)
+        sampler = Adaptive(self.transition(posterior), self.mass, self.step_size, self.target_acceptance, num_warmup)
         schedule = Schedule(self.num_chains, self.num_draws, self.num_warmup, self.thin)
         return run_chains(key, self, sampler, schedule, around)
+
+    def transition(self, posterior: Posterior) -> Hamiltonian:
+        """One transition on `posterior`, at the temperature and of the length that are set here."""
+        fixed, given = Steps(jnp.asarray(self.num_leapfrog), self.jitter), self.trajectory
+        length = fixed if given is None else Duration(given, self.jitter)
+        return Hamiltonian(posterior.at_temperature(self.temperature), length)

@@ -1,0 +1,1 @@
+"""Posteriors, references and flows of `exact_posterior`."""

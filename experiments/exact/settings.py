@@ -1,0 +1,116 @@
+"""The posteriors of `exact_posterior`, how their references are sampled, and the ideas that are compared."""
+
+import dataclasses
+
+import diffrax
+import numpy as np
+
+import weightscape as ws
+from weightscape.flow import Aligned, Equivariant, FixedSteps, OfTarget, OfVelocity, Straight
+from weightscape.metanet import Sizes
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A posterior, the chains that are its reference, and the flow that learns from them."""
+
+    dataset: str
+    hidden: tuple[int, ...]
+    reference: ws.HMC
+    ladder: ws.ParallelTempering | None
+    flow: ws.FlowMatching
+    num_weighed: int
+    num_particles: int
+    num_moves: int
+    num_rows: int | None = None
+
+    def data(self) -> ws.Dataset:
+        return ws.data.load(self.dataset)
+
+    def posterior(self) -> ws.Posterior:
+        data = self.data()
+        train = data.train
+        if self.num_rows is not None:
+            train = ws.Batch(train.x[: self.num_rows], train.y[: self.num_rows], train.scaling)
+        likelihood = ws.likelihoods.Categorical(num_classes=int(np.max(np.asarray(train.y))) + 1)
+        network = ws.networks.MLP(hidden=self.hidden, activation="tanh")
+        return ws.Model(network, likelihood, ws.priors.Normal(scale=1.0)).condition(train)
+
+
+def _flow(num_steps: int, **others) -> ws.FlowMatching:
+    return ws.FlowMatching(num_steps=num_steps, gap_every=0, solver=FixedSteps(6, diffrax.Tsit5()), **others)
+
+
+CASES = {
+    "small": Case(
+        "iris",
+        (3,),
+        ws.HMC(num_chains=16, num_draws=40, num_warmup=100, num_leapfrog=16),
+        None,
+        ws.FlowMatching(
+            num_steps=60,
+            batch_size=32,
+            architecture=Equivariant(Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2)),
+            solver=FixedSteps(2, diffrax.Tsit5()),
+            gap_every=0,
+        ),
+        num_weighed=64,
+        num_particles=64,
+        num_moves=2,
+    ),
+    "iris": Case(
+        "iris",
+        (16,),
+        ws.HMC(num_chains=512, num_draws=40, num_warmup=400, num_leapfrog=64, thin=10),
+        ws.ParallelTempering(num_chains=64, num_draws=400, num_warmup=300, num_replicas=16),
+        _flow(6000),
+        num_weighed=2048,
+        num_particles=512,
+        num_moves=10,
+    ),
+    "breast_cancer": Case(
+        "breast_cancer",
+        (16, 16),
+        ws.HMC(num_chains=512, num_draws=40, num_warmup=400, num_leapfrog=64, thin=10),
+        ws.ParallelTempering(num_chains=32, num_draws=300, num_warmup=300, num_replicas=24),
+        _flow(20_000, largest_norm=10.0),
+        num_weighed=512,
+        num_particles=128,
+        num_moves=10,
+    ),
+    "mnist": Case(
+        "mnist",
+        (10,),
+        ws.HMC(num_chains=64, num_draws=20, num_warmup=200, num_leapfrog=128, thin=2, step_size=0.01),
+        None,
+        _flow(6000, batch_size=128, architecture=Equivariant(guiding_rows=1000)),
+        num_weighed=32,
+        num_particles=0,
+        num_moves=10,
+        num_rows=10_000,
+    ),
+}
+
+_LARGE = Sizes(width=192, edge_width=48, num_blocks=6)
+
+IDEAS = {
+    "pull, guided": {},
+    "pull": {"architecture": Equivariant(guided=False)},
+    "velocity, guided": {"prediction": OfVelocity()},
+    "velocity": {"prediction": OfVelocity(), "architecture": Equivariant(guided=False)},
+    "velocity, straight": {
+        "prediction": OfVelocity(),
+        "architecture": Equivariant(guided=False),
+        "path": Straight(),
+    },
+    "velocity, straight, aligned": {
+        "prediction": OfVelocity(),
+        "architecture": Equivariant(guided=False),
+        "path": Straight(),
+        "coupling": Aligned(),
+    },
+    "target": {"prediction": OfTarget(), "architecture": Equivariant(guided=False)},
+    "pull, guided, straight": {"path": Straight()},
+    "pull, guided, larger": {"architecture": Equivariant(_LARGE)},
+}
+"""Changes to a case's flow, by name."""

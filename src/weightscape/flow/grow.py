@@ -1,0 +1,141 @@
+"""A flow that makes its own training set: train, draw, correct, add, go on.
+
+    draws ← a few starts, moved by HMC          an ensemble's members, draws of an approximation, or of the prior
+    repeat:   train the flow on all draws so far, from where it was
+              draw from it, move the draws by a few transitions of HMC, keep their ends
+
+Moves leave the posterior invariant, so whatever the flow gets wrong the next training set is nearer to the posterior
+than the flow was. The flow carries draws between modes that short chains do not cross. Every round is checked: J of the
+new flow against draws that it has not seen, and whether the moved draws had arrived.
+
+Reference: Gabrié, Rotskoff & Vanden-Eijnden (2022), Adaptive Monte Carlo augmented with normalizing flows.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from weightscape.core import PRNGKey, Progress, default_progress
+from weightscape.core.checks import require, require_count
+from weightscape.core.facts import Facts
+from weightscape.core.keys import require_key
+from weightscape.draws import Draws, Header, Health
+from weightscape.flow.correction.moves import Moved, moved
+from weightscape.flow.flow import Flow
+from weightscape.flow.flow_matching import FlowMatching
+from weightscape.flow.gap import Gap
+from weightscape.inference import HMC
+from weightscape.posterior import Parameters, Posterior
+
+_FEWEST = 16
+
+
+class Round(NamedTuple):
+    """One round.
+
+    - `num_draws`: how many draws its flow was trained on.  `gap`: J of that flow, on draws that were made next.
+    - `has_converged`, `num_dead`: whether these had arrived at the posterior, and how many of them never moved.
+    """
+
+    num_draws: int
+    gap: Gap
+    has_converged: bool
+    num_dead: int
+
+
+class Grown(NamedTuple):
+    """The last flow, all draws of the last round, and what was seen in each round."""
+
+    flow: Flow
+    draws: Draws
+    rounds: tuple[Round, ...]
+
+
+def grow_flow(  # noqa: PLR0913  one call holds a whole procedure
+    key: PRNGKey,
+    method: FlowMatching,
+    posterior: Posterior,
+    starts: Draws,
+    *,
+    num_rounds: int = 3,
+    num_draws: int = 256,
+    num_transitions: int = 10,
+    num_first: int = 50,
+    kernel: HMC | None = None,
+    num_gap_draws: int = 64,
+    progress: Progress | None = None,
+) -> Grown:
+    """A flow of the posterior, from a few networks.
+
+    - `starts`: at least 16: `DeepEnsemble(num_members=32).run(...)`, `MAP` points, draws of an approximation, or
+      `prior_draws(key, posterior, n)`.
+    - `num_rounds`, `num_draws`: how often, and how many draws are made each time.
+    - `num_transitions`: of HMC for each of them; `num_first` for the starts, which may be farther away.
+    - `kernel`: HMC's settings.  `num_gap_draws`: for J, on each side.
+
+    Example:
+    >>> grown = grow_flow(key, FlowMatching(num_steps=1000), posterior, starts)  # doctest: +SKIP
+    """
+    require_key(key, "grow_flow")
+    require_count("`num_rounds` of grow_flow", num_rounds)
+    asked, remedy = f"`starts` of grow_flow must be at least {_FEWEST} draws", "Pass a larger ensemble."
+    require(len(starts) >= _FEWEST, asked, len(starts), remedy)
+    progress = default_progress(progress)
+    key_first, key_rounds = jax.random.split(key)
+    sets = [moved(key_first, posterior, _plain(starts), num_transitions=num_first, kernel=kernel, progress=progress)]
+    flow: Flow | None = None
+    rounds = []
+    for i in range(num_rounds):
+        key_train, key_draw, key_move, key_gap = jax.random.split(jax.random.fold_in(key_rounds, i), 4)
+        trained = method.run(key_train, posterior, draws=_joined(sets), init=flow, progress=progress)
+        assert isinstance(trained, Flow)
+        flow, fresh = trained, _plain(trained.sample(key_draw, num_draws))
+        now = moved(key_move, posterior, fresh, num_transitions=num_transitions, kernel=kernel, progress=progress)
+        gap = flow.gap(key_gap, now.draws[:, :num_gap_draws], num_draws=num_gap_draws)
+        rounds.append(Round(len(_joined(sets)), gap, now.has_converged, now.num_dead))
+        sets.append(now)
+    assert flow is not None
+    return Grown(flow, _living(sets[-1]), tuple(rounds))
+
+
+def prior_draws(key: PRNGKey, posterior: Posterior, num_draws: int) -> Draws:
+    """Networks drawn from the prior, with their log p(D, θ)."""
+    require_key(key, "prior_draws")
+    require_count("`num_draws` of prior_draws", num_draws)
+    params, log_density = _from_prior(posterior, jax.random.split(key, num_draws))
+    one_chain = lambda leaf: np.asarray(leaf)[None]
+    facts = Facts(method="prior")
+    header = Header.of(posterior)
+    return Draws(jax.tree.map(one_chain, params), one_chain(log_density), *header, health=Health(1), facts=facts)
+
+
+@eqx.filter_jit
+def _from_prior(posterior: Posterior, keys: Key[Array, " draw"]) -> tuple[Parameters, Float[Array, " draw"]]:
+    positions = jax.vmap(posterior.sample_prior_position)(keys)
+    return jax.vmap(posterior.constrain)(positions), jax.vmap(posterior.log_density)(positions)
+
+
+def _joined(sets: list[Moved]) -> Draws:
+    """What to train on: all sets that had arrived at the posterior; the newest where none had."""
+    arrived = [each for each in sets if each.has_converged] or sets[-1:]
+    first, *others = [_living(each) for each in arrived]
+    join = lambda *leaves: np.concatenate(leaves, axis=1)
+    together = jax.tree.map(join, first.sampled(), *(each.sampled() for each in others))
+    return Draws(together.params, together.log_density, *_header(first), health=Health(1), facts=first.facts)
+
+
+def _living(moves: Moved) -> Draws:
+    """The draws whose chains moved."""
+    return moves.draws[:, np.flatnonzero(~moves.is_dead)]
+
+
+def _plain(draws: Draws) -> Draws:
+    """Draws as they are, without densities or notes."""
+    return Draws(draws.params, draws.log_density, *_header(draws), health=draws.health, facts=draws.facts)
+
+
+def _header(draws: Draws) -> Header:
+    return Header(draws.model, draws.scaling, draws.example)
