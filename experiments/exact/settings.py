@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import diffrax
 import numpy as np
 
 import weightscape as ws
@@ -38,7 +37,7 @@ class Case:
 
 
 def _flow(num_steps: int, **others) -> ws.FlowMatching:
-    return ws.FlowMatching(num_steps=num_steps, gap_every=0, solver=FixedSteps(6, diffrax.Tsit5()), **others)
+    return ws.FlowMatching(num_steps=num_steps, gap_every=0, **others)
 
 
 CASES = {
@@ -51,7 +50,7 @@ CASES = {
             num_steps=60,
             batch_size=32,
             architecture=Equivariant(Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2)),
-            solver=FixedSteps(2, diffrax.Tsit5()),
+            solver=FixedSteps(3),
             gap_every=0,
         ),
         num_weighed=64,

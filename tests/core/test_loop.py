@@ -143,6 +143,55 @@ def test_the_first_chunk_compiles_what_the_later_ones_use(monkeypatch):
     assert len(TRACES) - short - one_chunk == one_chunk
 
 
+class Products(Walk):
+    """A walk through products of matrices, with notes of every type."""
+
+    matrix: Array
+
+    def step(self, key, state, index):
+        moved = jnp.tanh(self.matrix @ state) + jax.random.normal(key, state.shape)
+        return moved, (jnp.sum(moved), index, index % 3 == 0)
+
+    def observe(self, state, notes):
+        return {"state": state, "sum": notes[0], "index": notes[1], "is_third": notes[2]}
+
+    def rows(self):
+        return ()
+
+
+@pytest.mark.usefixtures("x64")
+def test_one_chain_is_not_vectorised_and_runs_as_one_of_many():
+    """The only difference is the order of sums in a product: some roundings of 1e-16 in each of ten steps."""
+    walk = Products(jnp.asarray(np.random.default_rng(0).normal(size=(5, 5))))
+    keys, begin = chain_keys(jax.random.key(2), 3), jnp.asarray(np.random.default_rng(1).normal(size=(3, 5)))
+
+    def outputs(which):
+        run = drive(walk, keys[which], begin[which], Plan(5, every=2), label="", progress=Silent())
+        chunks = [chunk.outputs for chunk in run]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *chunks)
+
+    together = outputs(slice(None))
+    for chain in range(3):
+        alone = outputs(slice(chain, chain + 1))
+        assert alone["state"].shape == (1, 5, 5)
+        np.testing.assert_allclose(alone["state"][0], together["state"][chain], rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(alone["sum"][0], together["sum"][chain], rtol=1e-11, atol=1e-12)
+        np.testing.assert_array_equal(alone["index"][0], [1, 3, 5, 7, 9])
+        np.testing.assert_array_equal(alone["is_third"][0], [True, True, False, True, True])
+
+
+def test_one_chain_has_no_batched_products():
+    walk = Products(jnp.eye(5))
+    products = lambda num: str(
+        jax.make_jaxpr(lambda keys, state: loop._of_each(lambda k, s: walk.step(k, s, jnp.asarray(0))[0], keys, state))(
+            chain_keys(jax.random.key(0), num), jnp.ones((num, 5))
+        )
+    )
+    product = lambda num: next(line for line in products(num).splitlines() if "dot_general" in line)
+    assert "f32[5] = dot_general" in product(1)
+    assert "f32[5] = dot_general" not in product(2)
+
+
 @pytest.mark.parametrize("num_chains", [1, 2, 3, 4])
 def test_any_number_of_chains_shares_the_devices(num_chains):
     _, outputs = run(Plan(5), num_chains=num_chains)

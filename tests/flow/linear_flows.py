@@ -22,13 +22,23 @@ PATH = Trigonometric()
 
 
 class NormalField(eqx.Module):
-    """The velocity from N(0, 1) to N(m, Σ)."""
+    """The velocity from N(0, 1) to N(m, Q s Qᵀ), as `gaussians.velocity` has it, without a factorisation: those are not
+    safe on several devices at once.
+    """
 
     mean: Array
-    covariance: Array
+    axes: Array
+    variances: Array
+
+    @staticmethod
+    def of(mean, covariance):
+        variances, axes = np.linalg.eigh(covariance)
+        return NormalField(jnp.asarray(mean), jnp.asarray(axes), jnp.asarray(variances))
 
     def __call__(self, time, x):
-        return gaussians.velocity(PATH, self.mean, self.covariance)(time, x)
+        at = PATH.coefficients(time)
+        growth = (at.a_rate * at.a + at.b_rate * at.b * self.variances) / (at.a**2 + at.b**2 * self.variances)
+        return at.b_rate * self.mean + self.axes @ (growth * (self.axes.T @ (x - at.b * self.mean)))
 
 
 def problem():
@@ -39,7 +49,7 @@ def flow(mean, covariance, **changes):
     """The flow from the prior to a normal over the weights of the linear model."""
     posterior = problem().posterior
     source = WhitenedSource.of(posterior)
-    field = NormalField(jnp.asarray(mean) / SCALE, jnp.asarray(covariance) / SCALE**2)
+    field = NormalField.of(np.asarray(mean) / SCALE, np.asarray(covariance) / SCALE**2)
     # Solved to 1e-10 in each of some dozen steps.
     solver = Adaptive(1e-10, 1e-10, diffrax.Dopri8())
     made = ws.Flow(

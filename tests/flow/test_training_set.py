@@ -12,7 +12,7 @@ import weightscape as ws
 from weightscape.core import InputError
 from weightscape.draws import Header
 from weightscape.flow import Independent, Straight, WhitenedSource
-from weightscape.flow.descent import Descent, Examples, State
+from weightscape.flow.descent import Descent, Examples
 from weightscape.flow.objective import Objective
 from weightscape.flow.training_set import padded, training_set
 from weightscape.metanet import adam_with_warmup
@@ -98,7 +98,9 @@ def test_too_few_draws_are_refused():
     with pytest.raises(InputError, match="must learn from 10 healthy draws, got 8"):
         training_set(SOURCE, draws_with(numbered(3, 4)), 0.3)
     still = np.repeat(numbered(3, 1), 9, axis=1)
-    with pytest.raises(InputError, match="must learn from 10 healthy draws, got 0. Pass more draws, or chains that move"):
+    with pytest.raises(
+        InputError, match="must learn from 10 healthy draws, got 0. Pass more draws, or chains that move"
+    ):
         training_set(SOURCE, draws_with(still), 0.3)
 
 
@@ -150,9 +152,25 @@ def test_a_step_sees_each_draw_as_often_as_its_weight_says():
 def test_the_average_follows_and_early_steps_are_forgotten(index, kept):
     model = Numbers(jnp.ones(3))
     walk = descent(model, [0.5, 0.3, 0.2])
-    first, memory = walk.begin(model).numbers, walk.begin(model).memory
-    old = jax.tree.map(lambda leaf: leaf + 5.0, first)
-    state, _ = walk.step(jax.random.key(0), State(first, old, memory), jnp.asarray(index))
+    begin = walk.begin(model)
+    old = jax.tree.map(lambda leaf: leaf + 5.0, begin.numbers)
+    state, _ = walk.step(jax.random.key(0), begin._replace(averaged=old), jnp.asarray(index))
     moved, averaged = state.numbers.value, state.averaged.value
-    assert not np.array_equal(moved, first.value)
+    assert not np.array_equal(moved, begin.numbers.value)
     np.testing.assert_allclose(averaged, kept * 6.0 + (1 - kept) * moved, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("index", "earlier", "is_kept"), [(19, np.inf, True), (19, -1.0, False), (18, np.inf, False)])
+def test_the_average_of_the_least_held_out_loss_is_kept(index, earlier, is_kept):
+    model = Numbers(jnp.ones(3))
+    walk = descent(model, [0.5, 0.3, 0.2])
+    begin = walk.begin(model)._replace(best_loss=jnp.asarray(earlier, jnp.float32))
+    state, _ = walk.step(jax.random.key(0), begin, jnp.asarray(index))
+    kept = state.averaged if is_kept else begin.best
+    assert not np.array_equal(state.averaged.value, begin.best.value)
+    np.testing.assert_array_equal(state.best.value, kept.value)
+    if index == 19:
+        targets = np.asarray(walk.held_out.z)
+        loss = targets[:, 0].mean() + np.mean((np.asarray(state.averaged.value)[None] - targets) ** 2)
+        np.testing.assert_allclose(state.held_out_loss, loss, rtol=1e-5)
+        np.testing.assert_allclose(state.best_loss, min(loss, earlier), rtol=1e-5)

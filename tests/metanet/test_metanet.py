@@ -15,6 +15,9 @@ from weightscape.metanet.fixed import Fixed, split_trained
 NETWORKS = [pytest.param(name, marks=[pytest.mark.slow] * (name != "tanh")) for name in
             ("silu", "tanh", "convnet", "resnet", "lstm")]  # fmt: skip
 
+BLOCKLESS = Sizes(width=8, edge_width=4, num_blocks=0, num_heads=2)
+"""The first and last maps alone, which is where companions enter."""
+
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", NETWORKS)
@@ -148,6 +151,51 @@ def test_scaling_is_not_trained():
     after = train(jax.random.key(0), fixed, total, jnp.ones((4, 1)), num_steps=3, optimiser=settings).model
     np.testing.assert_array_equal(after.trunk.scaling.tree, 1.0)
     assert not np.array_equal(after.condition.constant, module.condition.constant)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", ["tanh", pytest.param("lstm", marks=pytest.mark.slow)])
+def test_companions_are_moved_with_the_weights(name):
+    """v(t, g θ, g c) = g v(t, θ, c); a companion that stays behind breaks it, and a companion is heard."""
+    params, _ = doubles(name)
+    symmetry = symmetry_of(name)
+    module = metanet(name, params, sizes=BLOCKLESS if name == "tanh" else SMALL, num_companions=2)
+    first = jax.tree.map(lambda leaf: jnp.cos(5.0 * leaf), params)
+    second = jax.tree.map(lambda leaf: leaf**2 - 0.3, params)
+    write = eqx.filter_jit(lambda module, *trees: module(0.3, trees[0], companions=trees[1:]))
+    written = write(module, params, first, second)
+    for seed in range(2):
+        element = symmetry.random(jax.random.key(seed))
+        move = lambda tree, element=element: symmetry.apply(tree, element)
+        moved = write(module, move(params), move(first), move(second))
+        # The sums behind a number have some hundred terms of rounding 1e-16.
+        assert distance(moved, move(written)) < 1e-10
+        assert distance(write(module, move(params), first, move(second)), move(written)) > 1e-3
+    assert distance(write(module, params, second, first), written) > 1e-3
+
+
+@pytest.mark.usefixtures("x64")
+def test_companions_that_are_zero_say_nothing():
+    """All that a companion adds is linear in it, or in log(1 + c²), without a constant."""
+    params, _ = doubles("tanh")
+    companion = jax.tree.map(jnp.zeros_like, params)
+    told = metanet("tanh", params, sizes=BLOCKLESS, num_companions=1)
+    numbers = lambda module: [leaf for leaf in jax.tree.leaves(module) if eqx.is_inexact_array(leaf)]
+    plain = metanet("tanh", params, sizes=BLOCKLESS)
+    # The channels of the weights come first, in the first map and in the last gates.
+    cut = [
+        old[tuple(slice(size) for size in new.shape)] for old, new in zip(numbers(told), numbers(plain), strict=True)
+    ]
+    alone = eqx.combine(jax.tree.unflatten(jax.tree.structure(eqx.filter(plain, eqx.is_inexact_array)), cut), plain)
+    write = eqx.filter_jit(lambda module, *companions: module(0.3, params, companions=companions))
+    assert distance(write(told, companion), write(alone)) < 1e-12
+
+
+def test_companions_are_refused_where_there_are_scales():
+    params = weights(CASES["relu"])
+    with pytest.raises(InputError, match="with companions must have a symmetry without scales, got"):
+        Metanet(jax.random.key(0), symmetry_of("relu"), params, sizes=SMALL, num_companions=1)
+    Metanet(jax.random.key(0), symmetry_of("relu").without_scaling(), params, sizes=SMALL, num_companions=1)
 
 
 def test_cost_counts_parameters_and_grows_with_the_network():

@@ -7,7 +7,6 @@ So a flow stands beside methods that need no draws, in comparisons and on the co
 
 import math
 
-import diffrax
 import equinox as eqx
 import jax
 
@@ -24,7 +23,7 @@ from weightscape.posterior import Posterior
 _SHARE_OF_CHAINS = 0.4
 """Of the time that a run may take; the flow has the rest."""
 
-_NUM_SOLVER_STEPS = 6
+_NUM_SOLVER_STEPS = 10
 """With half as many the solver's error, not the training, decides the spread of the log weights."""
 
 
@@ -42,7 +41,7 @@ def small_flow(num_steps: int = 3000, width: int = 16, num_blocks: int = 1) -> F
         learning_rate=3e-3,
         average=0.995,
         architecture=Equivariant(sizes),
-        solver=FixedSteps(_NUM_SOLVER_STEPS, diffrax.Tsit5()),
+        solver=FixedSteps(_NUM_SOLVER_STEPS),
         gap_every=0,
     )
 

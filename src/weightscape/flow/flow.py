@@ -13,13 +13,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
-from weightscape.core import PRNGKey, Scalar
+from weightscape.core import PRNGKey, Scalar, map_chains
 from weightscape.core.checks import InputError, require
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
-from weightscape.draws import Draws, Header
+from weightscape.draws import Draws, Header, Sampled
 from weightscape.flow.divergence import Divergence, Exact, Hutchinson
 from weightscape.flow.gap import Gap, gap_of
 from weightscape.flow.objective import Objective
@@ -100,7 +100,7 @@ class Flow(Approximation):
         for start in range(0, count, size):
             which = np.minimum(np.arange(start, start + size), count - 1)
             batch = jax.tree.map(lambda leaf, which=which: leaf[which], rows)
-            parts.append(np.asarray(_log_densities(self.bare(), batch), np.float64)[: count - start])
+            parts.append(np.asarray(map_chains(self.bare().log_density, batch), np.float64)[: count - start])
         return np.concatenate(parts).reshape(shape)
 
     def evidence(self, key: PRNGKey, num_draws: int) -> Evidence:
@@ -142,14 +142,12 @@ class Flow(Approximation):
         came = type(self.divergence).__name__
         require(not isinstance(self.divergence, Hutchinson), f"`{what}` must have an exact divergence", came, remedy)
 
+    def _drawn(self, keys: Key[Array, " draw"]) -> Sampled:
+        return map_chains(self.bare().drawn, keys)
+
     def _batch_size(self, num_draws: int) -> int:
         at_once = self.divergence.chunk_size if isinstance(self.divergence, Exact) else 8
         return min(2 ** (num_draws - 1).bit_length(), max(1, _AT_ONCE // min(at_once, self.num_weights)))
-
-
-@eqx.filter_jit
-def _log_densities(flow: Flow, positions: Position) -> Float[Array, " draw"]:
-    return jax.vmap(flow.log_density)(positions)
 
 
 @eqx.filter_jit

@@ -2,11 +2,11 @@
 
     draws ← a few starts, moved by HMC          an ensemble's members, draws of an approximation, or of the prior
     repeat:   train the flow on all draws so far, from where it was
-              draw from it, move the draws by a few transitions of HMC, keep their ends
+              draw from it, choose among the draws by their weights, move these by a few transitions of HMC
 
-Moves leave the posterior invariant, so whatever the flow gets wrong the next training set is nearer to the posterior
-than the flow was. The flow carries draws between modes that short chains do not cross. Every round is checked: J of the
-new flow against draws that it has not seen, and whether the moved draws had arrived.
+Weights put the shares of modes right that short chains do not cross, as far as the flow reaches them; moves leave the
+posterior invariant and mend the rest. Every round is checked: J of the new flow against draws that it has not seen, and
+whether the moved draws had arrived. A mode that no start leads to stays unseen, by J and by the evidence too.
 
 Reference: Gabrié, Rotskoff & Vanden-Eijnden (2022), Adaptive Monte Carlo augmented with normalizing flows.
 """
@@ -92,7 +92,7 @@ def grow_flow(  # noqa: PLR0913  one call holds a whole procedure
         key_train, key_draw, key_move, key_gap = jax.random.split(jax.random.fold_in(key_rounds, i), 4)
         trained = method.run(key_train, posterior, draws=_joined(sets), init=flow, progress=progress)
         assert isinstance(trained, Flow)
-        flow, fresh = trained, _plain(trained.sample(key_draw, num_draws))
+        flow, fresh = trained, _chosen(trained.sample(key_draw, 2 * num_draws), num_draws)
         now = moved(key_move, posterior, fresh, num_transitions=num_transitions, kernel=kernel, progress=progress)
         gap = flow.gap(key_gap, now.draws[:, :num_gap_draws], num_draws=num_gap_draws)
         rounds.append(Round(len(_joined(sets)), gap, now.has_converged, now.num_dead))
@@ -119,9 +119,9 @@ def _from_prior(posterior: Posterior, keys: Key[Array, " draw"]) -> tuple[Parame
 
 
 def _joined(sets: list[Moved]) -> Draws:
-    """What to train on: all sets that had arrived at the posterior; the newest where none had."""
-    arrived = [each for each in sets if each.has_converged] or sets[-1:]
-    first, *others = [_living(each) for each in arrived]
+    """What to train on: the newest set, and all earlier ones that had arrived at the posterior."""
+    *earlier, newest = sets
+    first, *others = [_living(each) for each in (*(each for each in earlier if each.has_converged), newest)]
     join = lambda *leaves: np.concatenate(leaves, axis=1)
     together = jax.tree.map(join, first.sampled(), *(each.sampled() for each in others))
     return Draws(together.params, together.log_density, *_header(first), health=Health(1), facts=first.facts)
@@ -130,6 +130,17 @@ def _joined(sets: list[Moved]) -> Draws:
 def _living(moves: Moved) -> Draws:
     """The draws whose chains moved."""
     return moves.draws[:, np.flatnonzero(~moves.is_dead)]
+
+
+def _chosen(draws: Draws, count: int) -> Draws:
+    """`count` of the draws, as often as their weights say; no weight counts for more than √n times the mean."""
+    assert draws.log_proposal is not None
+    log_weights = np.ravel(draws.log_density).astype(np.float64) - np.ravel(draws.log_proposal)
+    weights = np.exp(log_weights - np.max(log_weights))
+    weights = np.minimum(weights, np.mean(weights) * len(draws) ** 0.5)
+    shares = (np.arange(count) + 0.5) / count
+    rows = np.minimum(np.searchsorted(np.cumsum(weights / weights.sum()), shares), len(draws) - 1)
+    return _plain(draws[:, rows])
 
 
 def _plain(draws: Draws) -> Draws:

@@ -14,13 +14,10 @@ from weightscape.core.checks import require
 from weightscape.core.facts import Facts
 from weightscape.core.keys import chain_keys
 from weightscape.draws import Place
-from weightscape.flow.descent import Descent, Losses
+from weightscape.flow.descent import STEPS_PER_NOTE, Descent, Losses
 from weightscape.flow.flow import Flow
 from weightscape.flow.gap import Gap, gap_of
 from weightscape.inference.method import Circumstances, open_recorder, settings
-
-STEPS_PER_NOTE = 20
-"""Steps between two notes of the losses."""
 
 _TRAINING = "training the flow"
 _NUM_GAP_DRAWS = 64
@@ -66,7 +63,7 @@ def _stops(method: Any, done: int) -> list[int]:
 
 def _with_model(flow: Flow, descent: Descent, place: Place) -> Flow:
     # Through the host: arrays that still lie on the run's mesh would not go together with those of other runs.
-    numbers = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), place.state.averaged)
+    numbers = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), place.state.best)
     return dataclasses.replace(flow, model=eqx.combine(numbers, descent.rest))
 
 

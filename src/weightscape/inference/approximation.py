@@ -85,7 +85,7 @@ class Approximation(eqx.Module):
         parts = []
         for start in range(0, num_draws, batch_size):
             rows = np.minimum(np.arange(start, start + batch_size), num_draws - 1)  # padded, to compile once
-            part = _sample(self.bare(), keys[rows])
+            part = self._drawn(keys[rows])
             kept = min(batch_size, num_draws - start)
             parts.append(jax.tree.map(lambda leaf, kept=kept: np.asarray(leaf)[None, :kept], part))
         joined = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
@@ -126,6 +126,10 @@ class Approximation(eqx.Module):
         """Write a folder that `load_approximation` reads; the data are not in it."""
         write_approximation(path, self)
 
+    def _drawn(self, keys: Key[Array, " draw"]) -> Sampled:
+        """A batch of draws."""
+        return _sample(self.bare(), keys)
+
     def _batch_size(self, num_draws: int) -> int:
         like = jax.eval_shape(self.sample_position, jax.random.key(0))
         one = 8 * tree.num_bytes(like)
@@ -136,13 +140,15 @@ class Approximation(eqx.Module):
         fitting = max(1, _BATCH_BYTES // one)
         return min(2 ** (num_draws - 1).bit_length(), 2 ** (fitting.bit_length() - 1))
 
+    def drawn(self, key: PRNGKey) -> Sampled:
+        """One draw, with its densities."""
+        position, log_proposal = self.sample_with_density(key)
+        params = self.header.model.place(position).parameters
+        target = self.posterior
+        log_density = jnp.full_like(log_proposal, jnp.nan) if target is None else target.log_density(position)
+        return Sampled(params, log_density, {}, log_proposal=log_proposal)
+
 
 @eqx.filter_jit
 def _sample(approximation: Approximation, keys: Key[Array, " draw"]) -> Sampled:
-    positions, log_proposal = jax.vmap(approximation.sample_with_density)(keys)
-    params = jax.vmap(lambda position: approximation.header.model.place(position).parameters)(positions)
-    if approximation.posterior is None:
-        log_density = jnp.full_like(log_proposal, jnp.nan)
-    else:
-        log_density = jax.vmap(approximation.posterior.log_density)(positions)
-    return Sampled(params, log_density, {}, log_proposal=log_proposal)
+    return jax.vmap(approximation.drawn)(keys)
