@@ -30,7 +30,7 @@ def table(tmp_path):
     [
         ([], "Columns: a, b, y"),
         (["--target", "z"], "A column must be a known name, got 'z'"),
-        (["--target", "y", "--method", "magic"], "Known: ensemble, hmc, laplace, layerwisevi, mala, map"),
+        (["--target", "y", "--method", "magic"], "Known: ensemble, flow, hmc, laplace, layerwisevi, mala, map"),
         (["--target", "y", "--activation", "tan"], "Did you mean 'tanh'?"),
         (["--target", "y", "--hidden", "8,x"], "`--hidden` must be whole numbers, got '8,x'"),
         (["--target", "y", "--noise", "loud"], "`--noise` must be a number, got 'loud'"),

@@ -124,7 +124,7 @@ def test_what_cannot_be_trained_is_named(trained):
     with pytest.raises(InputError, match="must learn from draws, got none"):
         tiny.METHOD.run(KEY, posterior)
     plain = dataclasses.replace(tiny.METHOD, architecture=Plain(tiny.SIZES))
-    with pytest.raises(InputError, match="must keep its architecture, got Equivariant"):
+    with pytest.raises(InputError, match="must keep its architecture and prediction, got Equivariant"):
         plain.run(KEY, posterior, draws=draws, init=trained)
     with pytest.raises(InputError, match="must be a Flow, or None, got Draws"):
         plain.run(KEY, posterior, draws=draws, init=draws)
@@ -186,7 +186,8 @@ def test_zero_weights_are_never_seen():
     flows = []
     for size in (1.0, 3.0):
         grow = lambda leaf, size=size: np.concatenate([leaf[:3], size * leaf[3:6], leaf[6:]])
-        draws = dataclasses.replace(tiny.draws().map_leaves(grow), log_weights=log_weights)
+        given = {"log_weights": log_weights, "log_density": tiny.draws().log_density}
+        draws = dataclasses.replace(tiny.draws().map_leaves(grow), **given)
         flows.append(method.run(KEY, tiny.posterior(), draws=draws))
     for one, other in zip(numbers(flows[0]), numbers(flows[1]), strict=True):
         np.testing.assert_array_equal(one, other)

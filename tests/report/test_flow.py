@@ -13,6 +13,7 @@ import pytest
 import weightscape as ws
 from weightscape.core import InputError
 from weightscape.core.facts import Facts
+from weightscape.draws import Header
 from weightscape.flow.architecture import setting_of
 from weightscape.flow.gap import gap_of
 from weightscape.flow.target import Target
@@ -47,7 +48,7 @@ def untrained():
     zeros = jnp.zeros((2, target.source.layout.size), target.source.layout.dtype)
     model = method.model(jax.random.key(0), setting_of(method.architecture, target, method.path, zeros, zeros))
     shifted = jax.tree.map(lambda leaf: leaf + 0.05 if eqx.is_inexact_array(leaf) else leaf, model)
-    return data, method.flow(posterior, shifted, target.source)
+    return data, method.flow(Header.of(posterior), posterior, shifted, target.source)
 
 
 def test_a_route_over_one_input_is_the_line_over_the_data():

@@ -60,6 +60,10 @@ class Architecture(eqx.Module):
     def build(self, key: PRNGKey, setting: Setting) -> Field:
         """A new field."""
 
+    def seen(self, target: Target) -> Target:
+        """The target as the field sees it, if it does."""
+        return target
+
 
 @registered("flow.Equivariant")
 class Equivariant(Architecture):
@@ -90,7 +94,6 @@ class Equivariant(Architecture):
         return GuidedField(metanet, setting.path, Fixed(guide))
 
     def seen(self, target: Target) -> Target:
-        """The target as the guide sees it."""
         posterior, count = target.posterior, self.guiding_rows
         if count is None or count >= posterior.num_points:
             return target

@@ -9,7 +9,7 @@ All are zero at first, and take (time, vector) to a vector.
 """
 
 import abc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -84,6 +84,12 @@ class GuidedField(Field):
         seen = _BOUND * jnp.arcsinh(gradient / (_BOUND * guide.scale))
         told = self.metanet(time, layout.unflatten(z), companions=(layout.unflatten(seen),))
         return layout.flatten(told)
+
+
+def looking_at(model: Any, target: Target | None) -> Any:
+    """The model with all its guides looking at a target, or at none."""
+    is_guide = lambda node: isinstance(node, Guide)
+    return jax.tree.map(lambda node: node._replace(target=target) if is_guide(node) else node, model, is_leaf=is_guide)
 
 
 class ResidualField(Field):

@@ -74,8 +74,9 @@ class Flow(Approximation):
         log_density = self.source.log_density(z) + jnp.mean(there.log_change) - self.source.log_volume
         return self.source.position(there.x), log_density
 
-    def log_density(self, position: Position) -> Scalar:
-        back = self._carried(self.source.vector(position), None, first=1.0, last=0.0)
+    def log_density(self, position: Position, key: PRNGKey | None = None) -> Scalar:
+        """log q(position); `key` is for the probes of a divergence that has some."""
+        back = self._carried(self.source.vector(position), key, first=1.0, last=0.0)
         return self.source.log_density(back.x) + jnp.mean(back.log_change) - self.source.log_volume
 
     def path(self, key: PRNGKey, num_draws: int, times: Float[Array, " time"]) -> Position:
@@ -96,11 +97,13 @@ class Flow(Approximation):
         shape, positions = np.shape(draws.log_density), draws.positions()
         rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
         count, size = len(draws), self._batch_size(len(draws))
+        keys = jax.random.split(jax.random.key(0), count)  # probes of their own, or their noise would be one for all
         parts = []
         for start in range(0, count, size):
             which = np.minimum(np.arange(start, start + size), count - 1)
             batch = jax.tree.map(lambda leaf, which=which: leaf[which], rows)
-            parts.append(np.asarray(map_chains(self.bare().log_density, batch), np.float64)[: count - start])
+            found = map_chains(self.bare().log_density, batch, keys[which])
+            parts.append(np.asarray(found, np.float64)[: count - start])
         return np.concatenate(parts).reshape(shape)
 
     def evidence(self, key: PRNGKey, num_draws: int) -> Evidence:

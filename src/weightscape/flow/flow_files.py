@@ -15,7 +15,7 @@ import numpy as np
 from weightscape.core.checks import InputError, require
 from weightscape.draws import Header
 from weightscape.flow.architecture import setting_of
-from weightscape.flow.fields import Guide
+from weightscape.flow.fields import looking_at
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
 from weightscape.flow.target import Target
@@ -24,7 +24,7 @@ from weightscape.posterior import Model, Posterior
 
 
 def _stored(flow: Flow) -> dict[str, Any]:
-    numbers = jax.tree.leaves(eqx.filter(_without_data(flow.model), eqx.is_array))
+    numbers = jax.tree.leaves(eqx.filter(looking_at(flow.model, None), eqx.is_array))
     return {"method": flow.method, "numbers": tuple(numbers), "solver": flow.solver, "divergence": flow.divergence}
 
 
@@ -38,7 +38,8 @@ def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None)
     target = Target(known, method.source(known))
     zeros = jnp.zeros((2, target.source.layout.size), target.source.layout.dtype)
     model = method.model(jax.random.key(0), setting_of(method.architecture, target, method.path, zeros, zeros))
-    model = _with_data(_filled(_without_data(model), parts["numbers"]), model)
+    model = _filled(looking_at(model, None), parts["numbers"])
+    model = looking_at(model, method.architecture.seen(target))
     flow = method.flow(header, posterior, model, target.source)
     return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
 
@@ -47,21 +48,6 @@ def _standing_for(header: Header) -> Posterior:
     """A posterior of the same weights and symmetry, on the rows of the example."""
     assert isinstance(header.model, Model)
     return header.model.condition(header.example)
-
-
-def _is_guide(node: Any) -> bool:
-    return isinstance(node, Guide)
-
-
-def _without_data(model: Any) -> Any:
-    return jax.tree.map(lambda node: node._replace(target=None) if _is_guide(node) else node, model, is_leaf=_is_guide)
-
-
-def _with_data(model: Any, other: Any) -> Any:
-    """The model with the data that another, of the same structure, looks at."""
-    guides = [node for node in jax.tree.leaves(other, is_leaf=_is_guide) if _is_guide(node)]
-    back = lambda node: node._replace(target=guides[0].target) if _is_guide(node) else node
-    return jax.tree.map(back, model, is_leaf=_is_guide)
 
 
 def _filled(model: Any, numbers: tuple[np.ndarray, ...]) -> Any:

@@ -8,6 +8,7 @@ Reference: Lipman et al. (2023), Flow matching for generative modeling.
 """
 
 import dataclasses
+import zlib
 
 import equinox as eqx
 import jax
@@ -20,11 +21,12 @@ from weightscape.core.checks import InputError, require, require_count, require_
 from weightscape.core.devices import on_host
 from weightscape.core.facts import Facts
 from weightscape.core.numbers import number
-from weightscape.draws import Header
+from weightscape.draws import Draws, Header
 from weightscape.flow.architecture import Architecture, Equivariant, Setting, setting_of
 from weightscape.flow.couplings import Coupling, Independent
 from weightscape.flow.descent import Descent, Examples
 from weightscape.flow.divergence import Divergence, Exact
+from weightscape.flow.fields import looking_at
 from weightscape.flow.flow import Flow
 from weightscape.flow.objective import Objective, OfPull, Prediction, Times, UniformTimes
 from weightscape.flow.paths import Path, Trigonometric
@@ -86,6 +88,7 @@ class FlowMatching(DensityMethod):
         require(free or not pulled, asked, type(self.coupling).__name__, "Pass prediction=OfVelocity().")
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
+        key = _with_draws(key, around.draws)
         finished = finished_approximation(key, self, posterior, around)
         if finished is not None:
             return finished
@@ -100,7 +103,7 @@ class FlowMatching(DensityMethod):
         gradients = target.gradients(given.train)
         with on_host():
             setting = setting_of(self.architecture, target, self.path, jnp.asarray(given.train), gradients)
-            model = self.model(key_model, setting) if around.init is None else _continued(around.init, self)
+            model = self.model(key_model, setting) if around.init is None else _continued(around.init, self, target)
         flow = self.flow(Header.of(posterior), posterior, model, target.source)
         descent = self._descent(flow, setting, given, gradients)
         flow = train_flow(key_training, self, flow, descent, given.held_out, around)
@@ -146,13 +149,16 @@ class FlowMatching(DensityMethod):
         )
 
 
-def _continued(init: object, method: FlowMatching) -> eqx.Module:
+def _with_draws(key: PRNGKey, draws: Draws | None) -> PRNGKey:
+    """A key that other draws change, so that a stored run is not continued with others."""
+    return key if draws is None else jax.random.fold_in(key, zlib.crc32(np.asarray(draws.log_density).tobytes()))
+
+
+def _continued(init: object, method: FlowMatching, target: Target) -> eqx.Module:
     asked = "`init` of FlowMatching must be a Flow, or None"
     if not isinstance(init, Flow):
         raise InputError(f"{asked}, got {type(init).__name__}. Pass what an earlier FlowMatching returned.")
-    same = type(init.method.architecture) is type(method.architecture)
-    came = type(init.method.architecture).__name__
-    require(
-        same, "A flow that goes on must keep its architecture", came, "Pass the architecture that it was made with."
-    )
-    return init.model
+    came, remedy = init.method.architecture, "Pass the architecture and the prediction that it was made with."
+    same = came == method.architecture and type(init.method.prediction) is type(method.prediction)
+    require(same, "A flow that goes on must keep its architecture and prediction", came, remedy)
+    return looking_at(init.model, method.architecture.seen(target))
