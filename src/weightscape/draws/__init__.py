@@ -9,7 +9,7 @@ from weightscape.draws.lppd import RunningLppd, running_lppd
 from weightscape.draws.point import best_position, point
 from weightscape.draws.recorder import Examination, Place, Recorder
 from weightscape.draws.sampled import Sampled
-from weightscape.draws.weights import draw_weights
+from weightscape.draws.weights import draw_weights, systematic
 
 __all__ = [
     "ChainRecord",
@@ -33,4 +33,5 @@ __all__ = [
     "function_outputs",
     "point",
     "running_lppd",
+    "systematic",
 ]

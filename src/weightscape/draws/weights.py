@@ -1,7 +1,7 @@
-"""Importance weights of draws, normalised."""
+"""Importance weights of draws, normalised, and copies of draws by their weights."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from weightscape.core.checks import require
 from weightscape.draws.draws import Draws
@@ -18,3 +18,18 @@ def draw_weights(draws: Draws) -> Float[np.ndarray, "chain draw"]:
     require(bool(np.isfinite(largest)), "`log_weights` of Draws must have a finite maximum", largest, remedy)
     weights = np.exp(log_weights - largest)
     return weights / weights.sum()
+
+
+def systematic(
+    offset: float, weights: Float[np.ndarray, " draw"], count: int | None = None
+) -> Int[np.ndarray, " place"]:
+    """Whose copy takes each of `count` places, as many as there are weights where None.
+
+    Draw i gets count · w_i / Σ w places, rounded up or down.
+
+    - `offset`: one uniform number, which all places share; 1/2 for copies without chance.
+    """
+    count = len(weights) if count is None else count
+    places = (offset + np.arange(count)) / count
+    ends = np.cumsum(weights / weights.sum())
+    return np.minimum(np.searchsorted(ends, places, side="right"), np.flatnonzero(weights > 0)[-1])

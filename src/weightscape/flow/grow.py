@@ -22,7 +22,7 @@ from weightscape.core import PRNGKey, Progress, default_progress
 from weightscape.core.checks import require, require_count
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
-from weightscape.draws import Draws, Header, Health
+from weightscape.draws import Draws, Header, Health, systematic
 from weightscape.flow.correction.moves import Moved, moved
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
@@ -138,9 +138,7 @@ def _chosen(draws: Draws, count: int) -> Draws:
     log_weights = np.ravel(draws.log_density).astype(np.float64) - np.ravel(draws.log_proposal)
     weights = np.exp(log_weights - np.max(log_weights))
     weights = np.minimum(weights, np.mean(weights) * len(draws) ** 0.5)
-    shares = (np.arange(count) + 0.5) / count
-    rows = np.minimum(np.searchsorted(np.cumsum(weights / weights.sum()), shares), len(draws) - 1)
-    return _plain(draws[:, rows])
+    return _plain(draws[:, systematic(0.5, weights, count)])
 
 
 def _plain(draws: Draws) -> Draws:

@@ -9,7 +9,7 @@ from weightscape.core import PRNGKey, Progress
 from weightscape.core.checks import require, require_type
 from weightscape.core.keys import chain_keys
 from weightscape.core.loop import map_chains
-from weightscape.draws import Draws, draw_weights
+from weightscape.draws import Draws, draw_weights, systematic
 from weightscape.inference.approximation import Approximation
 from weightscape.inference.method import Init, Method
 from weightscape.inference.starts import FromNetwork, Start
@@ -56,9 +56,7 @@ def _which(key: PRNGKey, init: Draws, num_chains: int) -> tuple[np.ndarray, np.n
     Weighted draws are taken with the probability of their weights.
     """
     if init.log_weights is not None:
-        cumulative = np.cumsum(draw_weights(init).ravel())
-        shares = (float(jax.random.uniform(key)) + np.arange(num_chains)) / num_chains
-        flat = np.minimum(np.searchsorted(cumulative, shares, side="right"), len(cumulative) - 1)
+        flat = systematic(float(jax.random.uniform(key)), draw_weights(init).ravel(), num_chains)
         return flat // init.num_draws, flat % init.num_draws
     rounds = -(-num_chains // init.num_chains)
     back = np.arange(num_chains) // init.num_chains * init.num_draws // rounds

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from weightscape.core import PRNGKey, Tree
 from weightscape.core.tree import named_leaves
-from weightscape.draws import Draws, draw_weights
+from weightscape.draws import Draws, draw_weights, systematic
 from weightscape.report.style import EPISTEMIC, MUTED, canvas, shortened, styled
 
 _MOST_LEAVES = 6
@@ -47,8 +47,7 @@ def _rows(draws: Draws) -> tuple[np.ndarray, ...]:
     """Chains and draws in their order; weighted ones as often as their weights say."""
     flat = np.arange(len(draws))
     if draws.log_weights is not None:
-        shares = (flat + 0.5) / len(draws)
-        flat = np.minimum(np.searchsorted(np.cumsum(draw_weights(draws).ravel()), shares), len(draws) - 1)
+        flat = systematic(0.5, draw_weights(draws).ravel())
     return np.unravel_index(flat, (draws.num_chains, draws.num_draws))
 
 

@@ -23,7 +23,7 @@ from weightscape.core import PRNGKey, Progress, default_progress, map_chains
 from weightscape.core.checks import InputError, require, require_count, require_fraction
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
-from weightscape.draws import Draws, Header, Health
+from weightscape.draws import Draws, Header, Health, systematic
 from weightscape.flow.correction.particles import Ground, Move, Particles, Start, in_batches
 from weightscape.flow.correction.stages import (
     log_mean,
@@ -31,7 +31,6 @@ from weightscape.flow.correction.stages import (
     relative_error,
     stage_efficiency,
     stage_weights,
-    systematic,
 )
 from weightscape.flow.correction.transport import Transport
 from weightscape.inference import LogEvidence

@@ -51,16 +51,6 @@ def log_mean(log_weights: Float[np.ndarray, " particle"], step: float) -> float:
     return float(step * log_weights.max() + np.log(stage_weights(log_weights, step).mean()))
 
 
-def systematic(offset: float, weights: Float[np.ndarray, " particle"]) -> Int[np.ndarray, " particle"]:
-    """Who is copied to each place: particle i gets N W_i places, rounded up or down.
-
-    - `offset`: one uniform number, which all places share.
-    """
-    ends = np.cumsum(weights / weights.sum())
-    places = (offset + np.arange(len(weights))) / len(weights)
-    return np.minimum(np.searchsorted(ends, places, side="right"), np.flatnonzero(weights > 0)[-1])
-
-
 def relative_error(weights: Float[np.ndarray, " particle"], roots: Int[np.ndarray, " particle"]) -> float:
     """The standard error of log Ẑ.
 
