@@ -9,7 +9,8 @@ import pytest
 from tests.known import assert_moments, linear
 
 import weightscape as ws
-from weightscape.core import InputError, InputTypeError
+from weightscape.core import InputError, InputTypeError, Silent
+from weightscape.inference.start import start_positions
 
 TRY = ws.HMC(num_chains=4, num_draws=1, num_warmup=0, num_leapfrog=1, step_size=1e-6)
 
@@ -100,3 +101,14 @@ def test_stored_runs_keep_every_chain_and_load_the_healthy_ones(trapped, tmp_pat
         short.run(jax.random.key(1), posterior, strict=True, **again)
     assert short.run(jax.random.key(1), posterior, keep_all=True, **again).num_chains == 4
     assert short.run(jax.random.key(1), posterior, **again).num_chains == 3
+
+
+def test_more_chains_than_starts_take_different_draws_and_weights_are_heeded():
+    model = ws.Model(ws.networks.MLP(hidden=()), ws.likelihoods.Gaussian(scale=1.0), ws.priors.Normal(scale=1.0))
+    posterior = model.condition(ws.Batch(np.ones((3, 1), np.float32), np.ones(3, np.float32)))
+    draws = ws.flow.prior_draws(jax.random.key(0), posterior, 12)
+    starts = lambda given: start_positions(jax.random.key(1), posterior, 4, given, Silent()).network["layer0"]["bias"]
+    known = np.asarray(draws.params.network["layer0"]["bias"])[0]
+    np.testing.assert_array_equal(starts(draws), known[[11, 8, 5, 2]])
+    log_weights = np.where(np.isin(np.arange(12), (3, 7)), 0.0, -np.inf)[None]
+    np.testing.assert_array_equal(starts(dataclasses.replace(draws, log_weights=log_weights)), known[[3, 3, 7, 7]])
