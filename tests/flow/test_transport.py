@@ -139,15 +139,14 @@ def rough(x):
 @pytest.mark.parametrize("chunk_size", [1, 3, 7, 100])
 def test_exact_divergence_is_the_trace_of_the_jacobian(chunk_size):
     x = starts(1, 7)[0]
-    velocity, divergence = Exact(chunk_size).of(rough, x, Exact().probes(jax.random.key(0), x))
-    np.testing.assert_allclose(velocity, rough(x), rtol=1e-14)
+    divergence = Exact(chunk_size).of(rough, x, Exact().probes(jax.random.key(0), x))
     np.testing.assert_allclose(divergence, jnp.trace(jax.jacobian(rough)(x))[None], rtol=1e-12)
 
 
 def test_probes_estimate_the_trace_with_their_stated_variance():
     x, number = starts(1, 7)[0], 40_000
     way = Hutchinson(number)
-    estimates = np.asarray(way.of(rough, x, way.probes(jax.random.key(1), x))[1])
+    estimates = np.asarray(way.of(rough, x, way.probes(jax.random.key(1), x)))
     jacobian = np.asarray(jax.jacobian(rough)(x))
     symmetric = (jacobian + jacobian.T) / 2
     variance = 2 * np.sum((symmetric - np.diag(np.diag(symmetric))) ** 2)

@@ -34,8 +34,8 @@ class Divergence(eqx.Module):
     @abc.abstractmethod
     def of(
         self, field: Field, x: Float[Array, " weight"], probes: Float[Array, "probe weight"]
-    ) -> tuple[Float[Array, " weight"], Float[Array, " estimate"]]:
-        """v(x), and the divergence there: one exact value, or one estimate for each probe."""
+    ) -> Float[Array, " estimate"]:
+        """The divergence at x: one exact value, or one estimate for each probe."""
 
 
 @registered("flow.Exact")
@@ -43,7 +43,7 @@ class Exact(Divergence):
     """The trace of the Jacobian.
 
     - `chunk_size`: how many products at once; memory grows with it, and time falls until the device is full.
-    - `precision`: of the products, where a device has several. The velocity itself always has the highest.
+    - `precision`: of the products, where a device has several.
     """
 
     chunk_size: int = eqx.field(static=True, default=128)
@@ -58,12 +58,12 @@ class Exact(Divergence):
 
     def of(
         self, field: Field, x: Float[Array, " weight"], probes: Float[Array, "probe weight"]
-    ) -> tuple[Float[Array, " weight"], Float[Array, " estimate"]]:
+    ) -> Float[Array, " estimate"]:
         with jax.default_matmul_precision(self.precision):
             _, product = jax.linearize(field, x)
         entry = lambda i: product(jnp.zeros_like(x).at[i].set(1.0))[i]
         entries = jax.lax.map(entry, jnp.arange(len(x)), batch_size=min(self.chunk_size, len(x)))
-        return field(x), jnp.sum(entries)[None]
+        return jnp.sum(entries)[None]
 
 
 @registered("flow.Hutchinson")
@@ -83,6 +83,6 @@ class Hutchinson(Divergence):
 
     def of(
         self, field: Field, x: Float[Array, " weight"], probes: Float[Array, "probe weight"]
-    ) -> tuple[Float[Array, " weight"], Float[Array, " estimate"]]:
-        velocity, product = jax.linearize(field, x)
-        return velocity, jax.vmap(lambda probe: jnp.vdot(probe, product(probe)))(probes)
+    ) -> Float[Array, " estimate"]:
+        _, product = jax.linearize(field, x)
+        return jax.vmap(lambda probe: jnp.vdot(probe, product(probe)))(probes)
