@@ -4,14 +4,24 @@ from weightscape.flow import flow_files as _flow_files  # noqa: F401  makes flow
 from weightscape.flow.after import FlowAfter, small_flow
 from weightscape.flow.alignment import Aligned
 from weightscape.flow.architecture import Architecture, Equivariant, Plain, Principal
-from weightscape.flow.correction import Annealed, JumpHMC, Moved, annealed, moved, weighted
+from weightscape.flow.correction import (
+    Annealed,
+    JumpHMC,
+    Moved,
+    annealed,
+    annealed_from_prior,
+    moved,
+    prior_draws,
+    weighted,
+)
 from weightscape.flow.couplings import Chained, Coupling, Entropic, Independent, OptimalTransport
+from weightscape.flow.diffusion import Diffusion
 from weightscape.flow.divergence import Divergence, Exact, Hutchinson
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
-from weightscape.flow.flow_transport import FlowTransport
+from weightscape.flow.flow_transport import DiffusionTransport, FlowTransport
 from weightscape.flow.gap import Gap
-from weightscape.flow.grow import Grown, Round, grow_flow, prior_draws
+from weightscape.flow.grow import Grown, Growth, Round, grow_flow
 from weightscape.flow.objective import LogitNormalTimes, OfPull, OfTarget, OfVelocity, UniformTimes
 from weightscape.flow.paths import Path, Straight, Trigonometric
 from weightscape.flow.source import PriorSource, Source, WhitenedSource, source_of
@@ -24,6 +34,8 @@ __all__ = [
     "Architecture",
     "Chained",
     "Coupling",
+    "Diffusion",
+    "DiffusionTransport",
     "Divergence",
     "Entropic",
     "Equivariant",
@@ -35,6 +47,7 @@ __all__ = [
     "FlowTransport",
     "Gap",
     "Grown",
+    "Growth",
     "Hutchinson",
     "Independent",
     "JumpHMC",
@@ -57,6 +70,7 @@ __all__ = [
     "UniformTimes",
     "WhitenedSource",
     "annealed",
+    "annealed_from_prior",
     "carry",
     "carry_with_density",
     "grow_flow",

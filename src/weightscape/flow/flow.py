@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from weightscape.core import PRNGKey, Scalar, map_chains
+from weightscape.core.batches import in_batches
 from weightscape.core.checks import InputError, require
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
@@ -96,15 +97,11 @@ class Flow(Approximation):
         """log q of any draws, a batch at a time."""
         shape, positions = np.shape(draws.log_density), draws.positions()
         rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
-        count, size = len(draws), self._batch_size(len(draws))
-        keys = jax.random.split(jax.random.key(0), count)  # probes of their own, or their noise would be one for all
-        parts = []
-        for start in range(0, count, size):
-            which = np.minimum(np.arange(start, start + size), count - 1)
-            batch = jax.tree.map(lambda leaf, which=which: leaf[which], rows)
-            found = map_chains(self.bare().log_density, batch, keys[which])
-            parts.append(np.asarray(found, np.float64)[: count - start])
-        return np.concatenate(parts).reshape(shape)
+        keys = jax.random.split(
+            jax.random.key(0), len(draws)
+        )  # probes of their own, or their noise would be one for all
+        found = in_batches(self.bare().log_density, self._batch_size(len(draws)), rows, keys)
+        return np.asarray(found, np.float64).reshape(shape)
 
     def evidence(self, key: PRNGKey, num_draws: int) -> Evidence:
         """log p(D) by importance sampling, its standard error, and how far it can be trusted."""

@@ -9,10 +9,11 @@ from tests.flow.correction.problems import Affine, Folded, gaussian_near, valley
 from tests.known import linear
 
 from weightscape.core import Deadline, InputError, Silent
+from weightscape.core.batches import in_batches
 from weightscape.core.layout import Layout
 from weightscape.draws import systematic
 from weightscape.flow.correction import annealed
-from weightscape.flow.correction.particles import Ground, Move, Start, in_batches
+from weightscape.flow.correction.particles import Ground, Move, Start
 from weightscape.flow.correction.stages import log_mean, next_power, relative_error, stage_efficiency
 
 NUM, RUNS = 512, 60

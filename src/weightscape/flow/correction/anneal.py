@@ -20,11 +20,12 @@ import numpy as np
 from jaxtyping import Int
 
 from weightscape.core import PRNGKey, Progress, default_progress, map_chains
+from weightscape.core.batches import in_batches
 from weightscape.core.checks import InputError, require, require_count, require_fraction
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Header, Health, systematic
-from weightscape.flow.correction.particles import Ground, Move, Particles, Start, in_batches
+from weightscape.flow.correction.particles import Ground, Move, Particles, Start
 from weightscape.flow.correction.stages import (
     log_mean,
     next_power,

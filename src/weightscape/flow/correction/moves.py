@@ -98,6 +98,7 @@ def moved(
         of=draws.facts.get("method"),
         kernel=encode(kernel).tree,
         num_transitions=len(run.acceptance),
+        step_size=float(run.ensemble.tuning.step_size),
         gradients=run.ensemble.num_gradients * len(draws),
         seconds=time.monotonic() - began,
     )

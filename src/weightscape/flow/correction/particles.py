@@ -8,16 +8,15 @@ with probability min(1, (w(z') / w(z))^β): no gradient of q or of the transport
 Reference: Cotter, Roberts, Stuart & White (2013), MCMC methods for functions, section 3.2.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
-from weightscape.core import PRNGKey, Scalar, Tree, map_chains
+from weightscape.core import PRNGKey, Scalar
 from weightscape.flow.correction.transport import Transport
 from weightscape.posterior import Position, Posterior
 
@@ -75,13 +74,3 @@ class Move(eqx.Module):
         acceptance = jnp.exp(jnp.minimum(jnp.nan_to_num(log_ratio, nan=-jnp.inf), 0))
         is_accepted = jax.random.uniform(key_accept, (), acceptance.dtype) < acceptance
         return jax.tree.map(lambda a, b: jnp.where(is_accepted, a, b), new, old), acceptance
-
-
-def in_batches(function: Callable[..., Tree], batch_size: int, keys: Key[Array, " particle"], *rows: Tree) -> Tree:
-    """`function` of every particle's key and rows, `batch_size` at a time, on the host."""
-    num, parts = len(keys), []
-    for start in range(0, num, batch_size):
-        chosen = np.minimum(np.arange(start, start + batch_size), num - 1)  # padded, to compile once
-        part = map_chains(function, keys[chosen], *jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], rows))
-        parts.append(jax.tree.map(lambda leaf, start=start: np.asarray(leaf)[: num - start], part))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)

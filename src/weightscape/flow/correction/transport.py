@@ -15,7 +15,7 @@ from weightscape.posterior import Position
 class Transport(eqx.Module):
     """A map from standard-normal vectors to positions, which knows the density of its images.
 
-    - `num_weights`: the length of z, the same as the number of weights.
+    - `num_weights`: the length of z: the number of weights, or more where log q is that of a path (`diffusion`).
     """
 
     num_weights: eqx.AbstractVar[int]
