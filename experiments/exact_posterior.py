@@ -1,16 +1,17 @@
 """Posteriors of networks drawn by flows that know their density: how exact they are, and their evidence.
 
-    python -m experiments.exact_posterior FOLDER CASE [--ideas NAME;NAME] [--steps N] [--stages judge,evidence,correct]
+    python -m experiments.exact_posterior FOLDER CASE [--ideas "NAME;NAME"] [--steps N] [--stages judge,weigh,...]
 
 CASE is small, iris, breast_cancer or mnist (WEIGHTSCAPE_DATA names mnist's folder). The reference chains, the training
-of every idea and the ladder go on where they were stopped. Each idea adds a row to FOLDER/CASE/results.json, and all
-rows are written as a table to FOLDER/CASE/table.md.
+of every idea and the ladder go on where they were stopped. Each stage of each idea is printed and kept at once in
+FOLDER/CASE/results.json, and all rows are written as a table to FOLDER/CASE/table.md.
 """
 
 import argparse
 import datetime
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 from experiments.exact import stages
@@ -24,21 +25,25 @@ _COLUMNS = ("idea", "num_steps", "train_seconds", "J", "J_error", "spread_p", "s
 def main() -> None:
     asked = _arguments()
     case, folder = CASES[asked.case], Path(asked.folder) / asked.case
-    results = folder / "results.json"
-    draws = stages.reference(folder, case)
-    print(draws.health, stages.chains(draws, case), flush=True)
     for idea in asked.ideas.split(";"):
-        flow = stages.train(folder, case, idea, asked.steps)
+        bench = stages.train(folder, case, idea, asked.steps)
+        print(bench.draws.health, flush=True)
         row = {"idea": idea, "date": str(datetime.date.today()), "device": jax.devices()[0].device_kind}
-        if "judge" in asked.stages:
-            row |= stages.judge(flow, draws, case.num_weighed)
-        if "evidence" in asked.stages:
-            row |= stages.evidence(flow, case, folder)
-        if "correct" in asked.stages:
-            row |= stages.correct(flow, case, draws)
-        print(json.dumps(row), flush=True)
-        write_json(results, [*(read_json(results) if results.exists() else []), row])
-        write_text(folder / "table.md", _table(read_json(results)))
+        for name, stage in stages.STAGES.items():
+            if name in asked.stages.split(","):
+                found = stage(bench)
+                print(json.dumps({"idea": idea, "stage": name, **found}), flush=True)
+                row |= found
+                _keep(folder, row)
+
+
+def _keep(folder: Path, row: dict[str, Any]) -> None:
+    """The rows of all ideas, with this one in the place of a former one of the same idea and steps."""
+    path = folder / "results.json"
+    same = lambda other: all(other.get(name) == row.get(name) for name in ("idea", "num_steps"))
+    rows = [other for other in (read_json(path) if path.exists() else []) if not same(other)] + [row]
+    write_json(path, rows)
+    write_text(folder / "table.md", _table(rows))
 
 
 def _table(rows: list[dict]) -> str:
@@ -54,7 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("case", choices=sorted(CASES))
     parser.add_argument("--ideas", default=next(iter(IDEAS)))
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--stages", default="judge,evidence,correct")
+    parser.add_argument("--stages", default=",".join(stages.STAGES))
     return parser.parse_args()
 
 

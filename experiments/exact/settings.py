@@ -11,7 +11,11 @@ from weightscape.metanet import Sizes
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A posterior, the chains that are its reference, and the flow that learns from them."""
+    """A posterior, the chains that are its reference, and the flow that learns from them.
+
+    - `num_weighed`, `num_particles`: draws that are weighed, and that are annealed.  `num_moves`: transitions of HMC.
+    - `num_path_steps`: of the diffusion of a pull.
+    """
 
     dataset: str
     hidden: tuple[int, ...]
@@ -21,6 +25,7 @@ class Case:
     num_weighed: int
     num_particles: int
     num_moves: int
+    num_path_steps: int = 512
     num_rows: int | None = None
 
     def data(self) -> ws.Dataset:
@@ -56,11 +61,12 @@ CASES = {
         num_weighed=64,
         num_particles=64,
         num_moves=2,
+        num_path_steps=8,
     ),
     "iris": Case(
         "iris",
         (16,),
-        ws.HMC(num_chains=512, num_draws=40, num_warmup=400, num_leapfrog=64, thin=10),
+        ws.HMC(num_chains=2048, num_draws=64, num_warmup=400, num_leapfrog=64, thin=5),
         ws.ParallelTempering(num_chains=64, num_draws=400, num_warmup=300, num_replicas=16),
         _flow(6000),
         num_weighed=2048,
@@ -70,11 +76,11 @@ CASES = {
     "breast_cancer": Case(
         "breast_cancer",
         (16, 16),
-        ws.HMC(num_chains=512, num_draws=40, num_warmup=400, num_leapfrog=64, thin=10),
+        ws.HMC(num_chains=2048, num_draws=64, num_warmup=400, num_leapfrog=64, thin=5),
         ws.ParallelTempering(num_chains=32, num_draws=300, num_warmup=300, num_replicas=24),
-        _flow(20_000, largest_norm=10.0),
-        num_weighed=512,
-        num_particles=128,
+        _flow(15_000, batch_size=512, largest_norm=10.0),
+        num_weighed=2048,
+        num_particles=256,
         num_moves=10,
     ),
     "mnist": Case(

@@ -10,77 +10,127 @@ import numpy as np
 from experiments.exact.settings import IDEAS, Case
 
 import weightscape as ws
-from weightscape.flow import Exact, Flow, FlowTransport, Hutchinson, annealed, moved, weighted
+from weightscape.flow import (
+    Diffusion,
+    DiffusionTransport,
+    Flow,
+    Hutchinson,
+    OfPull,
+    annealed,
+    moved,
+    weighted,
+)
 
-_NUM_PROBES = 256
-_MOST_EXACT = 2000
-"""Beyond so many weights log densities are estimated, and only their means are reported."""
+_NUM_OFF_DATA = 256
+_NUM_JUDGED = 512
+
+_PROBES = Hutchinson(64)
+"""For J, a mean: their noise adds nothing but noise, which is part of its standard error."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What a stage works on: a case, its reference chains, a trained flow and the folder of it all."""
+
+    case: Case
+    draws: ws.Draws
+    flow: Flow
+    folder: Path
+
+    @property
+    def drawer(self) -> Flow | Diffusion:
+        """What draws are made with: the diffusion, where the flow has pulls."""
+        if isinstance(self.flow.objective.prediction, OfPull):
+            return Diffusion(self.flow, self.case.num_path_steps)
+        return self.flow
+
+    def held_out(self) -> ws.Draws:
+        """Draws of chains that were held out."""
+        num = max(1, round(self.flow.method.held_out * self.draws.num_chains))
+        return self.draws[-num:][:, :: max(1, num * self.draws.num_draws // _NUM_JUDGED)]
 
 
 def reference(folder: Path, case: Case) -> ws.Draws:
     """The chains that everything is measured against."""
-    return case.reference.run(jax.random.key(0), case.posterior(), store=folder / "reference", resume=True)
+    draws = case.reference.run(jax.random.key(0), case.posterior(), store=folder / "reference", resume=True)
+    assert isinstance(draws, ws.Draws)
+    return draws
 
 
-def train(folder: Path, case: Case, idea: str, num_steps: int | None) -> Flow:
+def train(folder: Path, case: Case, idea: str, num_steps: int | None) -> Bench:
     """The flow of an idea, from the store where it was trained before."""
     changes: dict[str, Any] = {**IDEAS[idea], **({} if num_steps is None else {"num_steps": num_steps})}
-    method = dataclasses.replace(case.flow, **changes)
+    method, draws = dataclasses.replace(case.flow, **changes), reference(folder, case)
     store = folder / f"flow-{idea.replace(', ', '-')}-{method.num_steps}"
     with jax.default_matmul_precision("tensorfloat32"):
-        flow = method.run(jax.random.key(1), case.posterior(), draws=reference(folder, case), store=store, resume=True)
+        flow = method.run(jax.random.key(1), case.posterior(), draws=draws, store=store, resume=True)
     assert isinstance(flow, Flow)
-    return flow if flow.num_weights <= _MOST_EXACT else flow.with_divergence(Hutchinson(32))
+    return Bench(case, draws, flow, folder)
 
 
-def judge(flow: Flow, draws: ws.Draws, num_draws: int) -> dict[str, Any]:
-    """J on chains that were held out, and what the weights say."""
-    num_held = max(1, round(flow.method.held_out * draws.num_chains))
-    held_out = draws[-num_held:][:, :: max(1, num_held * draws.num_draws // num_draws)]
-    began = time.monotonic()
-    gap = flow.gap(jax.random.key(2), held_out, num_draws=min(num_draws, 256))
+def chains(bench: Bench) -> dict[str, Any]:
+    """How well the reference has settled, and what an independent draw of it costs."""
+    found = ws.diagnose(bench.draws[:512], _inputs(bench.case)["test"][:32])
+    method, share = bench.case.reference, min(512, bench.draws.num_chains) / bench.draws.num_chains
+    gradients = bench.draws.num_chains * (method.num_warmup + method.num_draws * method.thin) * method.num_leapfrog
+    settled = {"rhat": found.worst_rhat, "ess": found.least_bulk_ess / share}
+    return settled | {"gradients_per_draw": gradients * share / found.least_bulk_ess}
+
+
+def judge(bench: Bench) -> dict[str, Any]:
+    """J on chains that were held out: of paths, where the flow has pulls."""
+    flow, drawer, began = bench.flow, bench.drawer, time.monotonic()
+    drawer = drawer.with_divergence(_PROBES) if isinstance(drawer, Flow) else drawer
+    gap = drawer.gap(jax.random.key(2), bench.held_out(), num_draws=_NUM_JUDGED)
     row = {"J": gap.value, "J_error": gap.standard_error, "spread_q": gap.spread_under_flow}
     row |= {"spread_p": gap.spread_under_posterior, "judge_seconds": time.monotonic() - began}
+    losses = [each * flow.num_weights for each in flow.facts["held_out_losses"]]
+    row |= {"least_loss": min(losses), "first_loss": losses[0], "last_loss": losses[-1]} if losses else {}
     return row | {"train_seconds": flow.facts["seconds"], "num_steps": flow.facts["num_steps"]}
 
 
-def evidence(flow: Flow, case: Case, folder: Path) -> dict[str, Any]:
-    """log p(D) by weights, by annealing, and by stepping stones over HMC."""
-    found = flow.evidence(jax.random.key(3), case.num_weighed)
-    row = {f"weights_{name}": value for name, value in found._asdict().items()}
-    if case.num_particles:
-        result = annealed(
-            jax.random.key(4),
-            case.posterior(),
-            FlowTransport(flow),
-            num_particles=case.num_particles,
-            batch_size=32,
-        )
-        row |= {"annealed": result.log_evidence.value, "annealed_error": result.log_evidence.standard_error}
-        row |= {"annealed_trusted": result.is_trusted}
-    if case.ladder is not None:
-        rungs = case.ladder.run(jax.random.key(5), case.posterior(), store=folder / "ladder", resume=True)
-        value, error = ws.ladder_evidence(rungs)
-        row |= {"stones": value, "stones_error": error}
-    return row
+def without_noise(bench: Bench) -> dict[str, Any]:
+    """J of the flow itself, which is gone without noise."""
+    gap = bench.flow.with_divergence(_PROBES).gap(jax.random.key(2), bench.held_out(), num_draws=_NUM_JUDGED // 2)
+    return {"J_without_noise": gap.value, "J_without_noise_error": gap.standard_error}
 
 
-def correct(flow: Flow, case: Case, draws: ws.Draws) -> dict[str, Any]:
+def weigh(bench: Bench) -> dict[str, Any]:
+    """log p(D) by weights, and how many of the draws count."""
+    found = bench.drawer.evidence(jax.random.key(3), bench.case.num_weighed)
+    return {f"weights_{name}": value for name, value in found._asdict().items()}
+
+
+def anneal(bench: Bench) -> dict[str, Any]:
+    """log p(D) by annealing the noise of short paths."""
+    transport = DiffusionTransport(Diffusion(bench.flow, max(8, bench.case.num_path_steps // 4)))
+    result = annealed(jax.random.key(4), bench.case.posterior(), transport, num_particles=bench.case.num_particles)
+    found = {"annealed": result.log_evidence.value, "annealed_error": result.log_evidence.standard_error}
+    return found | {"annealed_trusted": result.is_trusted}
+
+
+def ladder(bench: Bench) -> dict[str, Any]:
+    """log p(D) by stepping stones over tempered HMC."""
+    if bench.case.ladder is None:
+        return {}
+    rungs = bench.case.ladder.run(jax.random.key(5), bench.case.posterior(), store=bench.folder / "ladder", resume=True)
+    assert isinstance(rungs, ws.Draws)
+    value, error = ws.ladder_evidence(rungs)
+    return {"stones": value, "stones_error": error}
+
+
+def correct(bench: Bench) -> dict[str, Any]:
     """Total variation to the reference on test inputs and off the data, before and after correction."""
-    fresh = flow.sample(jax.random.key(6), case.num_weighed)
-    ends = moved(
-        jax.random.key(7),
-        case.posterior(),
-        dataclasses.replace(fresh, log_proposal=None),
-        num_transitions=case.num_moves,
-        kernel=ws.HMC(num_warmup=10, num_leapfrog=case.reference.num_leapfrog, step_size=case.reference.step_size),
-    )
+    case, draws = bench.case, bench.draws
+    fresh = bench.drawer.sample(jax.random.key(6), case.num_weighed)
+    kernel = ws.HMC(num_warmup=10, num_leapfrog=case.reference.num_leapfrog, step_size=case.reference.step_size)
+    start = dataclasses.replace(fresh, log_proposal=None)
+    ends = moved(jax.random.key(7), case.posterior(), start, num_transitions=case.num_moves, kernel=kernel)
     sets = {"flow": fresh, "moved": ends.draws}
-    if isinstance(flow.divergence, Exact):
-        try:
-            sets["weighted"] = weighted(fresh)
-        except ws.InputError as error:
-            print(error, flush=True)
+    try:
+        sets["weighted"] = weighted(fresh)
+    except ws.InputError as error:
+        print(error, flush=True)
     half = draws.num_chains // 2
     row: dict[str, Any] = {"moved_converged": ends.has_converged, "moved_dead": ends.num_dead}
     row["moved_gradients"] = ends.draws.facts["gradients"] / len(fresh)
@@ -91,20 +141,20 @@ def correct(flow: Flow, case: Case, draws: ws.Draws) -> dict[str, Any]:
     return {name: float(value) for name, value in row.items()}
 
 
-def chains(draws: ws.Draws, case: Case) -> dict[str, Any]:
-    """How well the reference has settled, and what an independent draw of it costs."""
-    found = ws.diagnose(draws, _inputs(case)["test"][:32])
-    transitions = case.reference.num_warmup + case.reference.num_draws * case.reference.thin
-    gradients = draws.num_chains * transitions * case.reference.num_leapfrog
-    return {
-        "rhat": found.worst_rhat,
-        "ess": found.least_bulk_ess,
-        "gradients_per_draw": gradients / found.least_bulk_ess,
-    }
+STAGES = {
+    "chains": chains,
+    "judge": judge,
+    "weigh": weigh,
+    "correct": correct,
+    "anneal": anneal,
+    "ladder": ladder,
+    "without_noise": without_noise,
+}
+"""In the order in which they are run."""
 
 
 def _inputs(case: Case) -> dict[str, np.ndarray]:
     """Test inputs, and inputs far from all data: normal, with twice the spread of the test inputs."""
     x = np.asarray(case.data().test.x)[:1000]
-    noise = np.random.default_rng(0).normal(size=(_NUM_PROBES, *x.shape[1:]))
+    noise = np.random.default_rng(0).normal(size=(_NUM_OFF_DATA, *x.shape[1:]))
     return {"test": x, "off": (x.mean(axis=0) + 2 * x.std(axis=0) * noise).astype(x.dtype)}
