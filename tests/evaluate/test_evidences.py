@@ -1,6 +1,7 @@
 """Evidences side by side: closed forms where there are any, and what can be trusted."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,6 +9,9 @@ from tests.known import linear
 
 import weightscape as ws
 from weightscape.core import InputError
+from weightscape.core.progress import Silent
+from weightscape.inference import Full, Gaussian
+from weightscape.inference.method import DensityMethod
 from weightscape.predictive import predict_result
 from weightscape.report import Candidate, evidence_table, plot_evidence
 from weightscape.report.page import figure_bytes
@@ -48,6 +52,49 @@ def test_a_ladder_of_temperatures_stands_beside_densities_and_other_chains_say_n
     assert abs(rows[0].own.value - known.log_evidence) < 6 * rows[0].own.standard_error < 3
     assert rows[1].own is None and rows[1].weighed is None and rows[1].test_log_density is None
     assert evidence_table("", rows).rows[1][2:5] == ("–", "–", "–")
+
+
+class Displaced(DensityMethod):
+    """A density beside the exact posterior, and twice as wide; like a flow it has no evidence of its own."""
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    def approximate(self, key, posterior, around):
+        around.progress.start("looking", 3)
+        root = np.linalg.cholesky(self.covariance)
+        moved = jnp.asarray(self.mean + root @ np.array([0.5, -0.5, 0.5]), jnp.float32)
+        location = {"layer0": {"weight": moved[:, None]}}
+        like = jax.tree.map(jnp.zeros_like, posterior.sample_prior_position(key))
+        mean = jax.tree.unflatten(jax.tree.structure(like), jax.tree.leaves(location))
+        return Gaussian.over(posterior, mean, Full.of_cholesky(jnp.asarray(1.4 * root, jnp.float32)))
+
+
+class Heard(Silent):
+    def __init__(self):
+        self.labels = []
+
+    def start(self, label, total):
+        self.labels.append((label, total))
+
+
+def test_a_density_without_a_value_of_its_own_is_weighed_and_so_are_its_predictions():
+    known, heard = linear(), Heard()
+    x = known.x[:3] + np.array([4.0, -6.0, 2.0])
+    y = x @ known.mean + np.array([0.3, -0.4, 0.2])
+    method = Displaced(known.mean, known.covariance)
+    arguments = {"test": ws.Batch(x, y), "num_draws": 20_000, "progress": heard}
+    (row,) = ws.compare_evidence(KEY, {"one": known.posterior}, {"moved": method}, **arguments)
+    assert row.own is None and row.verdict.kind == "weighed" and row.verdict.is_trusted
+    assert row.weighed.efficiency < 0.8 and row.weighed.standard_error < 0.01
+    assert abs(row.verdict.value - known.log_evidence) < 5 * row.verdict.standard_error
+    variance = np.einsum("ni,ij,nj->n", x, known.covariance, x) + known.noise**2
+    exact = stats.norm.logpdf(y, x @ known.mean, np.sqrt(variance)).mean()
+    # By weighed draws the score is right but for the Monte-Carlo error, by draws as they come it is off by far.
+    plain = ws.predict(Displaced.run(method, KEY, known.posterior).sample(KEY, 20_000), x)
+    assert abs(float(np.mean(plain.log_density(y))) - exact) > 0.1
+    np.testing.assert_allclose(row.test_log_density, exact, atol=0.03)
+    assert heard.labels == [("1 of 1, one, moved: looking", 3)]
 
 
 def test_models_of_different_data_are_not_compared():

@@ -19,7 +19,8 @@ from weightscape.core.checks import InputError, require, require_known
 from weightscape.core.choices import HAS_NAMES
 from weightscape.core.tree import size
 from weightscape.data import Dataset
-from weightscape.flow import FlowAfter
+from weightscape.flow import FlowAfter, FlowMatching
+from weightscape.flow.after import small_flow
 from weightscape.inference import HMC, METHODS, DeepEnsemble, DensityMethod, Method
 from weightscape.likelihoods import Categorical, Gaussian, HeteroscedasticGaussian, Likelihood
 from weightscape.networks import MLP
@@ -49,13 +50,17 @@ class ModelOptions(NamedTuple):
 
 
 class MethodOptions(NamedTuple):
-    """What the user said about the method; None leaves the choice to us. `settings` are texts `name=value`."""
+    """What the user said about the method; None leaves the choice to us. `settings` are texts `name=value`.
+
+    - `sampler`: what makes the draws that a flow learns from, where the method is one.
+    """
 
     name: str | None = None
     chains: int | None = None
     draws: int | None = None
     minutes: float | None = None
     settings: tuple[str, ...] = ()
+    sampler: type[Method] = HMC
 
 
 class Choice(NamedTuple):
@@ -96,6 +101,8 @@ def expected_seconds(method: HMC, posterior: Posterior) -> float:
 
 
 def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> Method:
+    if kind is FlowAfter:
+        return _flow_after(posterior, options)
     known = {field.name for field in dataclasses.fields(kind)}
     settings: dict[str, int] = {}
     chosen = (("--chains", options.chains, ("num_chains", "num_members")), ("--draws", options.draws, ("num_draws",)))
@@ -109,7 +116,20 @@ def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> 
             settings[field] = value
     if "batch_size" in known and posterior.num_points > _FULL_BATCH:
         settings["batch_size"] = _BATCH_SIZE
-    return kind(**settings, **dict(_setting(text, kind, known) for text in options.settings))
+    return kind(**{**settings, **dict(_setting(text, kind, known) for text in options.settings)})
+
+
+def _flow_after(posterior: Posterior, options: MethodOptions) -> FlowAfter:
+    """Chains are the sampler's; a setting says whose it is: `sampler.num_draws=1000`, `flow.num_steps=2000`."""
+    settings: dict[str, list[str]] = {"sampler": [], "flow": []}
+    for text in options.settings:
+        part, _, rest = text.partition(".")
+        require_known("The part of a flow that a setting such as flow.num_steps=500 begins with", part, settings)
+        settings[part].append(rest)
+    asked = MethodOptions(chains=options.chains, settings=tuple(settings["sampler"]))
+    flow, known = small_flow(), {field.name for field in dataclasses.fields(FlowMatching)}
+    changed = dict(_setting(text, FlowMatching, known) for text in settings["flow"])
+    return FlowAfter(_build(options.sampler, posterior, asked), dataclasses.replace(flow, **changed))
 
 
 def _setting(text: str, kind: type[Method], known: set[str]) -> tuple[str, float | int | bool | str | None]:

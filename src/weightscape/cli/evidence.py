@@ -17,13 +17,14 @@ from weightscape.cli.run_folder import RESULT, require_free
 from weightscape.cli.screen import Screen
 from weightscape.cli.source import Request, load_source
 from weightscape.core import InputError
-from weightscape.core.checks import require
+from weightscape.core.checks import require, require_known
 from weightscape.core.files import write_json
 from weightscape.data import Dataset
 from weightscape.evaluate import EvidenceRow, compare_evidence
-from weightscape.inference import Method
+from weightscape.inference import Method, ParallelTempering
 from weightscape.posterior import Posterior
 from weightscape.report import Candidate, Picture, Report, evidence_table, plot_evidence, write_report
+from weightscape.report.evidence_finding import evidence_finding
 from weightscape.report.numbers import duration
 
 Widths = Annotated[str, typer.Option(help="Hidden units to compare, such as 2,4,8,16.")]
@@ -31,8 +32,14 @@ PriorScales = Annotated[str, typer.Option(help="Standard deviations of the norma
 Methods = Annotated[
     str, typer.Option(help="laplace, meanfieldvi, layerwisevi, normalizingflowvi, paralleltempering, flow, …")
 ]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="METHOD.NAME=VALUE", help="A setting of one of the methods.")
+]
 NumDraws = Annotated[int, typer.Option("--draws", min=10, help="Draws of each density that are weighed.")]
 Rows = tuple[EvidenceRow, ...]
+
+_CHAINS_OF_A_FLOW = 16
+"""Of which two are held out; they cost little more than four, side by side."""
 
 
 def evidence(  # noqa: PLR0913  the options of a command are its arguments
@@ -46,6 +53,7 @@ def evidence(  # noqa: PLR0913  the options of a command are its arguments
     noise: Noise = None,
     draws: NumDraws = 1000,
     test_fraction: TestFraction = 0.2,
+    set_: Set = None,
     out: OutFolder = None,
     seed: Seed = 0,
     progress: ProgressName = "bar",
@@ -61,7 +69,7 @@ def evidence(  # noqa: PLR0913  the options of a command are its arguments
     dataset = load_source(Request(source, target, task, (), test_fraction, seed))
     candidates = _candidates(widths, prior_scales)
     posteriors = {one.name: _posterior(dataset, one, activation, noise) for one in candidates}
-    chosen = _methods(methods, next(iter(posteriors.values())))
+    chosen = _methods(methods, tuple(set_ or ()), next(iter(posteriors.values())))
     screen.say(f"{dataset}\n{len(candidates)} models by {len(chosen)} methods.")
     rows = compare_evidence(
         jax.random.key(seed), posteriors, chosen, test=dataset.test, num_draws=draws, progress=screen.progress()
@@ -79,11 +87,11 @@ def evidence(  # noqa: PLR0913  the options of a command are its arguments
 def _report(name: str, candidates: list[Candidate], rows: Rows, settings: dict[str, str]) -> Report:
     table = evidence_table(f"{name}: the evidence of {len(candidates)} models", rows)
     caption = (
-        "Circles are each method's own value, diamonds what its draws weigh to where that can be trusted; bars are "
-        "two standard errors. A good evidence rises with the score on unseen rows."
+        "Circles are each method's own value, diamonds what its draws weigh to where that can be trusted, crosses "
+        "what cannot be; bars are two standard errors. A good evidence rises with the score on unseen rows."
     )
     picture = Picture("evidence", "Evidence", caption, plot_evidence(candidates, rows))
-    return Report(f"Evidence on {name}", _finding(rows), (table,), (picture,), settings)
+    return Report(f"Evidence on {name}", evidence_finding(rows), (table,), (picture,), settings)
 
 
 def _candidates(widths: str, scales: str) -> list[Candidate]:
@@ -99,10 +107,18 @@ def _posterior(dataset: Dataset, candidate: Candidate, activation: str, noise: s
     return choose_model(dataset, options).condition(dataset.train)
 
 
-def _methods(text: str, posterior: Posterior) -> dict[str, Method]:
+def _methods(text: str, settings: tuple[str, ...], posterior: Posterior) -> dict[str, Method]:
+    """By name; a flow learns from a ladder of temperatures, since a mode that its draws miss is missing in p(D)."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     require(bool(names), "`--methods` must name at least one method", repr(text), "Pass laplace,meanfieldvi, say.")
-    return {name: choose_method(posterior, MethodOptions(name)).method for name in names}
+    mine: dict[str, list[str]] = {name: [] for name in names}
+    for each in settings:
+        name, _, rest = each.partition(".")
+        require_known("The method of `--set METHOD.NAME=VALUE`", name, mine)
+        mine[name].append(rest)
+    chains = {"flow": _CHAINS_OF_A_FLOW}
+    options = lambda name: MethodOptions(name, chains.get(name), None, None, tuple(mine[name]), ParallelTempering)
+    return {name: choose_method(posterior, options(name)).method for name in names}
 
 
 def _numbers(option: str, text: str) -> list[float]:
@@ -115,23 +131,13 @@ def _numbers(option: str, text: str) -> list[float]:
     return numbers
 
 
-def _finding(rows: Rows) -> str:
-    """Which model each method prefers."""
-    sentences = []
-    for method in dict.fromkeys(row.method for row in rows):
-        own = [row for row in rows if row.method == method and row.own is not None]
-        if own:
-            best = max(own, key=lambda row: row.own.value if row.own else -float("inf"))
-            sentences.append(f"{method} prefers {best.model}")
-    return "; ".join(sentences) + "." if sentences else "None of these methods has an evidence of its own."
-
-
 def _result(rows: Rows) -> list[dict[str, Any]]:
     return [
         {
             **row._asdict(),
             "own": None if row.own is None else dataclasses.asdict(row.own),
             "weighed": None if row.weighed is None else finite(row.weighed._asdict()),
+            "is_trusted": None if row.verdict is None else row.verdict.is_trusted,
         }
         for row in rows
     ]

@@ -2,7 +2,9 @@
 
     draws = sampler.run(key_sampler, posterior),      flow = FlowMatching(...).run(key_flow, posterior, draws=draws)
 
-So a flow stands beside methods that need no draws, in comparisons and on the command line.
+So a flow stands beside methods that need no draws, in comparisons and on the command line. A mode that the sampler
+misses, and no symmetry leads to, is missing in the flow and in its evidence: where that matters let a ladder make the
+draws, `FlowAfter(ParallelTempering())`.
 """
 
 import math
@@ -56,6 +58,11 @@ class FlowAfter(DensityMethod):
 
     sampler: Method = eqx.field(default_factory=HMC)
     flow: FlowMatching = eqx.field(default_factory=small_flow)
+
+    @property
+    def num_chains(self) -> int:
+        """Of the sampler: how many starts a run needs."""
+        return getattr(self.sampler, "num_chains", 1)
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
         key_sampler, key_draws, key_flow = jax.random.split(key, 3)
