@@ -4,6 +4,8 @@ Joined units are one unit of the network. Two of those may change places if thei
 program treats them alike.
 """
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -48,7 +50,7 @@ def groups_of(ledger: Ledger, factorisation: Factorisation) -> tuple[Group, ...]
 
 def leaf_factors(groups: Sequence[Group], factorisation: Factorisation) -> tuple[LeafFactors, ...]:
     """For each leaf its factors, and which members of which groups lie along them."""
-    sizes = {path: tuple(size for sizes in axes for size in sizes if size > 1) for path, axes in factorisation.items()}
+    sizes = {path: tuple(size for sizes in axes for size in sizes if size > 0) for path, axes in factorisation.items()}
     return leaf_factors_of(groups, [LeafFactors(path, own, ()) for path, own in sizes.items()])
 
 
@@ -59,6 +61,18 @@ def leaf_factors_of(groups: Sequence[Group], leaves: Sequence[LeafFactors]) -> t
         for m, member in enumerate(group.members):
             along[member.path][member.factor].append((g, m))
     return tuple(LeafFactors(leaf.path, leaf.sizes, tuple(map(tuple, along[leaf.path]))) for leaf in leaves)
+
+
+def trimmed(groups: Sequence[Group], leaves: Sequence[LeafFactors]) -> tuple[tuple[Group, ...], tuple[LeafFactors, ...]]:
+    """Groups and leaves without the factors of size one that no group lies along; the others are counted anew."""
+    kept = {
+        leaf.path: [i for i, (size, along) in enumerate(zip(leaf.sizes, leaf.members, strict=True)) if size > 1 or along]
+        for leaf in leaves
+    }
+    counted = lambda member: dataclasses.replace(member, factor=kept[member.path].index(member.factor))
+    groups = tuple(dataclasses.replace(group, members=tuple(map(counted, group.members))) for group in groups)
+    fewer = [LeafFactors(leaf.path, tuple(leaf.sizes[i] for i in kept[leaf.path]), ()) for leaf in leaves]
+    return groups, leaf_factors_of(groups, fewer)
 
 
 def _labels(ledger: Ledger) -> np.ndarray:
@@ -96,7 +110,7 @@ def _ordered(ledger: Ledger, group: _Found, factorisation: Factorisation) -> _Fo
     def rank(member: tuple[Place, np.ndarray]) -> tuple:
         place, units = member
         produces, consumes = int(units[0]) in ledger.produced, int(units[0]) in ledger.consumed
-        is_matrix = sum(size > 1 for sizes in factorisation[place.path] for size in sizes) > 1
+        is_matrix = math.prod(size for sizes in factorisation[place.path] for size in sizes) > place.size
         alone = paths.count(place.path) == 1
         return (not (produces and not consumes), not is_matrix, not alone, ledger.produced.get(int(units[0]), 0))
 

@@ -6,10 +6,12 @@ An axis is a row-major product of factors, each of which is
 - `Fixed`: places that differ and must stay where they are, such as inputs, outputs and positions in an image;
 - `Repeat`: places that all hold the same, as after a broadcast.
 
-Axes of size one have no factors.
+An axis of size one has no factors, or a single unit. Where that unit is multiplied by a number, the whole variable is:
+so it may sit on any axis of size one, and it stays where it would lie along a product with others.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +61,7 @@ class Value(NamedTuple):
 
 
 def axis(factors: list[Factor] | Axis) -> Axis:
-    """Factors as an axis: those of size one are dropped, neighbours that say the same are one."""
+    """Factors as an axis: neighbours that say the same are one; those of size one go, but for a unit that is alone."""
     if any(factor.size == 0 for factor in factors):
         return (Fixed(0),)
     made: list[Factor] = []
@@ -68,7 +70,7 @@ def axis(factors: list[Factor] | Axis) -> Axis:
             made[-1] = type(factor)(made[-1].size * factor.size)
         elif factor.size > 1:
             made.append(factor)
-    return tuple(made)
+    return tuple(made) or tuple(factor for factor in factors if isinstance(factor, Units))[:1]
 
 
 def size_of(factors: Axis) -> int:
@@ -89,6 +91,17 @@ def repeat_axis(size: int) -> Axis:
 def units_of(value: Value) -> list[Units]:
     """All factors of a variable that are units."""
     return [factor for factors in value.axes for factor in factors if isinstance(factor, Units)]
+
+
+def lone_units(value: Value) -> list[tuple[int, Units]]:
+    """The units on axes of size one, each with the number of rows before its axis."""
+    starts = zip(value.axes, rows_before(value.axes), strict=True)
+    return [(rows, factors[0]) for factors, rows in starts if factors and size_of(factors) == 1]
+
+
+def rows_before(axes: Sequence[Axis]) -> list[int]:
+    """For each axis the product of the sizes of those before it."""
+    return [math.prod(map(size_of, axes[:i])) for i in range(len(axes))]
 
 
 def constant(array: Any) -> Value:

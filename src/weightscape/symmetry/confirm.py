@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from weightscape.core.checks import InputError
 from weightscape.core.types import Tree
-from weightscape.symmetry.assemble import leaf_factors_of
+from weightscape.symmetry.assemble import leaf_factors_of, trimmed
 from weightscape.symmetry.element import Element
 from weightscape.symmetry.group import Group
 from weightscape.symmetry.symmetry import Symmetry
@@ -39,7 +39,8 @@ def confirmed(symmetry: Symmetry, function: Callable[[Tree, Any], Any], params: 
             return symmetry
         groups = [_confirmed(check, symmetry, everything, g) for g in range(len(symmetry.groups))]
     kept = tuple(group for group in groups if group is not None)
-    return dataclasses.replace(symmetry, groups=kept, leaves=leaf_factors_of(kept, symmetry.leaves))
+    kept, leaves = trimmed(kept, leaf_factors_of(kept, symmetry.leaves))
+    return dataclasses.replace(symmetry, groups=kept, leaves=leaves)
 
 
 class _Check:
@@ -72,7 +73,7 @@ class _Check:
 
 
 def _confirmed(check: _Check, symmetry: Symmetry, element: Element, g: int) -> Group | None:
-    """One group with the kinds that hold; None where not even permutations do."""
+    """One group with the kinds that hold; None where not even permutations do, or where no kind is left."""
     group, alone = symmetry.groups[g], lambda field, value: _replaced(check.identity, field, g, value)
     if not check.holds(alone("permutations", element.permutations[g])):
         return None
@@ -91,7 +92,8 @@ def _confirmed(check: _Check, symmetry: Symmetry, element: Element, g: int) -> G
         )
         for member in group.members
     )
-    return dataclasses.replace(group, members=members)
+    left = dataclasses.replace(group, members=members)
+    return left if left.kinds else None
 
 
 def _identity(symmetry: Symmetry) -> Element:
@@ -108,9 +110,16 @@ def _random(symmetry: Symmetry, generator: np.random.Generator) -> Element:
     groups = symmetry.groups
     return Element(
         tuple(generator.permutation(group.size) for group in groups),
-        tuple(generator.choice([-1, 1], (group.num_signs, group.size)) for group in groups),
+        tuple(_random_signs(generator, group) for group in groups),
         tuple(_SPREAD * generator.normal(size=(group.num_scalings, group.size)) for group in groups),
     )
+
+
+def _random_signs(generator: np.random.Generator, group: Group) -> np.ndarray:
+    """Random signs; the first unit always changes its own, or a group of one might not be tried at all."""
+    signs = generator.choice([-1, 1], (group.num_signs, group.size))
+    signs[:, 0] = -1
+    return signs
 
 
 def _replaced(element: Element, field: str, g: int, value: np.ndarray) -> Element:

@@ -107,22 +107,29 @@ def _slice(ledger: Ledger, factors: Axis, start: int, limit: int, stride: int) -
         return axis([_taken(ledger, factors[0], range(start, limit, stride))])
     inner = size_of(factors[1:])
     if stride == 1 and start % inner == 0 and limit % inner == 0:
-        return axis([_taken(ledger, factors[0], range(start // inner, limit // inner)), *factors[1:]])
+        return axis([_taken_of_product(ledger, factors[0], range(start // inner, limit // inner)), *factors[1:]])
     if stride == 1 and start // inner == (limit - 1) // inner:
-        _taken(ledger, factors[0], range(start // inner, start // inner + 1))
+        _taken_of_product(ledger, factors[0], range(start // inner, start // inner + 1))
         return _slice(ledger, factors[1:], start % inner, (limit - 1) % inner + 1, 1)
     return _resized(ledger, factors, number)
 
 
 def _taken(ledger: Ledger, factor: Factor, places: range) -> Factor:
-    """Some places of a factor. A single one has no axis to be followed along, so its unit stays."""
+    """Some places of a factor."""
     if not isinstance(factor, Units):
         return type(factor)(len(places))
     taken = factor.taken(list(places))
     ledger.cuts.append(taken.ids)
-    if len(places) == 1:
-        ledger.fix((taken,))
     return taken
+
+
+def _taken_of_product(ledger: Ledger, factor: Factor, places: range) -> Factor:
+    """Some places of a factor of a product. A single one has no axis to be followed along, so its unit stays."""
+    taken = _taken(ledger, factor, places)
+    if len(places) > 1:
+        return taken
+    ledger.fix((taken,))
+    return Fixed(len(places))
 
 
 def _resized(ledger: Ledger, factors: Axis, size: int) -> Axis:

@@ -7,8 +7,10 @@ lie in the same places are the units of one group. What produces and what consum
 degrees of all operations in between (`degrees.py`) whether they may be rescaled or flipped. Operations that are not
 understood only ever lose symmetry, and what is found is checked numerically (`confirm.py`).
 
+A layer of one unit has nothing to permute, and is a group where its unit may be rescaled or flipped.
+
 What is not found: permutations of the entries of one attention head alone (all heads share theirs), flips of an LSTM
-whose gates are an axis of their own, and layers of one unit.
+whose gates are an axis of their own, and the unit of a layer of one where its axis is merged with others or repeated.
 
 Differs from Ainsworth, Hayase & Srinivasa (2023), who ask for a specification of each architecture.
 """
@@ -26,7 +28,7 @@ from weightscape.core.types import Tree
 from weightscape.draws import Draws, Header
 from weightscape.networks import Network
 from weightscape.posterior import Position, Posterior
-from weightscape.symmetry.assemble import groups_of, leaf_factors
+from weightscape.symmetry.assemble import groups_of, leaf_factors, trimmed
 from weightscape.symmetry.confirm import confirmed
 from weightscape.symmetry.symmetry import Symmetry
 from weightscape.symmetry.tracer import follow
@@ -81,7 +83,8 @@ def symmetry_of(function: Callable[[Tree, Any], Any], params: Tree, inputs: Any)
     groups = groups_of(ledger, factorisation)
     names = dict.fromkeys(name for name, _ in ledger.lost)
     lost = tuple((name, tuple(sorted({path for by, path in ledger.lost if by == name}))) for name in names)
-    proposed = Symmetry(groups, leaf_factors(groups, factorisation), Layout.of(params), lost)
+    groups, leaves = trimmed(groups, leaf_factors(groups, factorisation))
+    proposed = Symmetry(groups, leaves, Layout.of(params), lost)
     return confirmed(proposed, function, params, inputs) if groups else proposed
 
 

@@ -77,7 +77,7 @@ class LeafFactors:
     """The axes of a leaf as a row-major product of factors.
 
     A dense layer that follows a flattened image has the factors height · width, channels and outputs: its first axis
-    is a product of two. Axes of size one have no factor.
+    is a product of two. An axis of size one has a factor only where a group of one unit lies along it.
 
     - `sizes`: the sizes of the factors, which multiply to the size of the leaf.
     - `members`: for each factor, (group, member) of those that lie along it, by their numbers.

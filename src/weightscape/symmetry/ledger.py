@@ -13,7 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weightscape.symmetry.axes import Axis, Factor, Fixed, Repeat, Units, Value, axis, fixed_axis, size_of, units_of
+from weightscape.symmetry.axes import (
+    Axis,
+    Factor,
+    Fixed,
+    Repeat,
+    Units,
+    Value,
+    axis,
+    fixed_axis,
+    lone_units,
+    rows_before,
+    size_of,
+    units_of,
+)
 
 STAYS = 0
 """The unit that must stay, and the degree that is zero."""
@@ -70,7 +83,7 @@ class Ledger:
         axes, number = [], 0
         for i in range(len(shape)):
             factors = []
-            for size in (size for size in sizes[i] if size > 1):
+            for size in (size for size in sizes[i] if size > 0):
                 self.places.append(Place(self.num_units, size, path, number, self.num_degrees))
                 ids = np.arange(self.num_units, self.num_units + size)
                 self.num_units, number = self.num_units + size, number + 1
@@ -136,7 +149,7 @@ class Ledger:
         if 0 in shape:
             self.fix_all(value)
             return value._replace(axes=tuple(map(fixed_axis, shape)))
-        stack = list(axis([factor for factors in value.axes for factor in factors]))
+        stack = list(axis([factor for factors in value.axes for factor in factors if factor.size > 1]))
         made = []
         for size in reversed(shape):
             factors, needed = [], size
@@ -147,7 +160,7 @@ class Ledger:
                 self.fix_all(value)
                 return value._replace(axes=tuple(map(fixed_axis, shape)))
             made.append(axis(factors[::-1]))
-        return value._replace(axes=tuple(made[::-1]))
+        return value._replace(axes=self._seated(lone_units(value), made[::-1]))
 
     def use(self, where: dict[int, int], factors: Axis) -> None:
         """Note in `produced` or `consumed` when weights first did that to units."""
@@ -164,6 +177,17 @@ class Ledger:
         outer, inner = self.split(factor, size)
         stack.append(outer)
         return inner
+
+    def _seated(self, lone: Sequence[tuple[int, Units]], axes: list[Axis]) -> tuple[Axis, ...]:
+        """Axes with lone units on those of size one that have as many rows before them; units without one stay."""
+        before = rows_before(axes)
+        for rows, unit in reversed(lone):
+            seats = [i for i, factors in enumerate(axes) if not factors and before[i] == rows]
+            if seats:
+                axes[seats[-1]] = (unit,)
+            else:
+                self.fix((unit,))
+        return tuple(axes)
 
     def _finer(self, units: Units, inner: int) -> Place | None:
         """The factor of a leaf that must be finer for a stretch of its units to be a product; None where none helps."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from weightscape.symmetry.axes import Repeat, Units, Value, axis, fixed_axis, repeat_axis
+from weightscape.symmetry.axes import Repeat, Units, Value, axis, fixed_axis, repeat_axis, size_of
 from weightscape.symmetry.degree_rules import SUM
 from weightscape.symmetry.ledger import Ledger
 from weightscape.symmetry.pointwise import pointwise
@@ -15,7 +15,10 @@ def _broadcast(ledger: Ledger, equation: Any, values: Values) -> list[Value]:
     shape, where = equation.params["shape"], equation.params["broadcast_dimensions"]
     axes = [repeat_axis(size) for size in shape]
     for factors, size, i in zip(values[0].axes, values[0].shape, where, strict=True):
-        axes[i] = factors if size == shape[i] else axes[i]
+        if size == shape[i]:
+            axes[i] = factors
+        else:
+            ledger.fix(factors)
     return [values[0]._replace(axes=tuple(axes))]
 
 
@@ -55,8 +58,11 @@ def _unstack(ledger: Ledger, equation: Any, values: Values) -> list[Value]:
 
 
 def _tile(ledger: Ledger, equation: Any, values: Values) -> list[Value]:
-    """Each axis again and again."""
+    """Each axis again and again; a unit that is alone stays."""
     reps = equation.params["reps"]
+    for number, factors in zip(reps, values[0].axes, strict=True):
+        if number > 1 and size_of(factors) == 1:
+            ledger.fix(factors)
     axes = (axis([Repeat(number), *factors]) for number, factors in zip(reps, values[0].axes, strict=True))
     return [values[0]._replace(axes=tuple(axes))]
 

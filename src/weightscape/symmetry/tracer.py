@@ -50,8 +50,8 @@ def _follow(closed: ClosedJaxpr, shapes: Mapping[str, tuple[int, ...]], factoris
 
 
 def _refine(axes: list[list[int]], factor: int, inner: int) -> None:
-    """Split one factor of a leaf; factors are counted over all axes, those of size one left out."""
-    places = [(i, j) for i, sizes in enumerate(axes) for j, size in enumerate(sizes) if size > 1]
+    """Split one factor of a leaf; factors are counted over all axes."""
+    places = [(i, j) for i, sizes in enumerate(axes) for j, size in enumerate(sizes) if size > 0]
     i, j = places[factor]
     axes[i][j : j + 1] = [axes[i][j] // inner, inner]
 
