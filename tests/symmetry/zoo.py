@@ -17,6 +17,7 @@ P, PS, PF, PSF = (
     ("permutation", "sign"),
     ("permutation", "scaling", "sign"),
 )
+S, F, SF = ("scaling",), ("sign",), ("scaling", "sign")  # of one unit, which has nothing to permute
 
 
 class Case(NamedTuple):
@@ -110,6 +111,11 @@ BLOCK_SHAPES = {
 }  # fmt: skip
 
 
+LONE_SHAPES = {
+    "query": (6, 1, 2), "key": (6, 1, 2), "value": (6, 1, 2), "out": (1, 2, 6), "up": (6, 1), "down": (1, 6),
+}  # fmt: skip
+
+
 def fused(params, x):
     """Queries, keys and values in one matrix, heads found by a reshape."""
     h = x @ params["embed"]
@@ -174,6 +180,8 @@ CASES = {
         mlp(hidden=(5, 4), activation="relu", normalisation=nn.LayerNorm()), normal(6, 3), ((5, PS), (4, PS))
     ),
     "rms_norm": Case(mlp(hidden=(5,), activation="tanh", normalisation=nn.RMSNorm()), normal(6, 3), ((5, PF),)),
+    "lone_tanh": Case(mlp(hidden=(1,)), normal(6, 3), ((1, F),)),
+    "lone_relu": Case(mlp(hidden=(3, 1), activation="relu"), normal(6, 3), ((3, PS), (1, S))),
     "convnet": Case(
         nn.ConvNet(channels=(3, 4), kernel=3, hidden=(5,), outputs=2),
         normal(3, 8, 8, 2),
@@ -192,6 +200,11 @@ CASES = {
         function(block, **BLOCK_SHAPES),
         normal(3, 5, 4),
         ((6, PSF), (3, PSF), (2, PSF), (2, PSF), (7, P)),
+    ),
+    "lone_head": Case(
+        function(block, **BLOCK_SHAPES | LONE_SHAPES),
+        normal(3, 5, 4),
+        ((6, PSF), (1, SF), (2, PSF), (2, PSF)),
     ),
     "fused_attention": Case(
         function(fused, embed=(4, 6), qkv=(6, 18), out=(6, 6), head=(6, 2)),

@@ -18,12 +18,12 @@ from weightscape.predictive import predict
 from weightscape.report import Table
 from weightscape.report.numbers import duration, percent, shown
 
-_NUM_DRAWS = 128
+_NUM_DRAWS = 2048
 
 
 def flow_method() -> FlowMatching:
     """A flow that two cores train in a minute."""
-    return small_flow(num_steps=2500)
+    return small_flow(num_steps=5000)
 
 
 def tell_flow(key: PRNGKey, hmc: Trial, dataset: Dataset, screen: Screen) -> Chapter:

@@ -39,7 +39,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training 
 def flow(  # noqa: PLR0913  the options of a command are its arguments
     run: RunFolder,
     correct: Correct = None,
-    draws: NumDraws = 300,
+    draws: NumDraws = 1000,
     steps: NumSteps = 3000,
     width: Width = 16,
     blocks: Blocks = 1,

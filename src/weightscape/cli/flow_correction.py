@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 from weightscape.cli.flow_measure import Measured
 from weightscape.core import InputError, PRNGKey, Progress
 from weightscape.draws import Draws
-from weightscape.flow import FlowTransport, annealed, moved, weighted
+from weightscape.flow import Diffusion, DiffusionTransport, annealed, moved, weighted
 from weightscape.posterior import Posterior
+
+_NUM_PATH_STEPS = 64
+"""Of the paths that are annealed: fewer than those that are weighed, since a particle walks many."""
 
 
 class Corrected(NamedTuple):
@@ -58,7 +61,7 @@ def _by_moves(key: PRNGKey, measured: Measured, posterior: Posterior, progress: 
 
 
 def _by_annealing(key: PRNGKey, measured: Measured, posterior: Posterior, progress: Progress) -> _Outcome:
-    transport = FlowTransport(measured.flow)
+    transport = DiffusionTransport(Diffusion(measured.flow, _NUM_PATH_STEPS))
     result = annealed(key, posterior, transport, num_particles=len(measured.draws), progress=progress)
     error = result.log_evidence.standard_error
     notes = {

@@ -13,24 +13,26 @@ from weightscape.core import PRNGKey
 from weightscape.data import Dataset
 from weightscape.draws import Draws, examine_chains
 from weightscape.evaluate import agreement, total_variation
-from weightscape.flow import Flow, Gap
+from weightscape.flow import Diffusion, Flow, Gap
 from weightscape.flow.gap import gap_of
 from weightscape.inference import Approximation, Evidence, importance_evidence
 from weightscape.posterior import Position
 from weightscape.predictive import Predictive, predict
 
 _NUM_TIMED = 32
+_NUM_PATH_STEPS = 256
 
 
 class Measured(NamedTuple):
     """A flow and what is known of it.
 
-    - `draws`: of the flow, with their log density and log q.
+    - `diffusion`: the flow gone with noise, whose weights are cheap.  `draws`: of it, with their log density and log q.
     - `under_posterior`: log weights of held-out draws of the chains; `gap` is J between these and the flow's.
     - `seconds_a_network`: for one draw without its density, in a batch, once everything is compiled.
     """
 
     flow: Flow
+    diffusion: Diffusion
     draws: Draws
     evidence: Evidence
     gap: Gap
@@ -40,7 +42,7 @@ class Measured(NamedTuple):
     @property
     def under_flow(self) -> Float[np.ndarray, " draw"]:
         """Log weights of the flow's own draws."""
-        return np.ravel(self.flow.log_weights(self.draws))
+        return np.ravel(self.diffusion.log_weights(self.draws))
 
 
 def measure_flow(key: PRNGKey, flow: Flow, chains: Draws, num_draws: int) -> Measured:
@@ -49,13 +51,14 @@ def measure_flow(key: PRNGKey, flow: Flow, chains: Draws, num_draws: int) -> Mea
     - `num_draws`: of the flow, for its evidence and J.
     """
     key_draws, key_time = jax.random.split(key)
-    draws = flow.sample(key_draws, num_draws)
-    under_flow = np.ravel(flow.log_weights(draws))
+    diffusion = Diffusion(flow, _NUM_PATH_STEPS)
+    draws = diffusion.sample(key_draws, num_draws)
+    under_flow = np.ravel(diffusion.log_weights(draws))
     # Half as many: their log weights spread less, and cost as much.
     left_out = held_out_draws(chains, flow.method.held_out, most=max(1, num_draws // 2))
-    under_posterior = flow.log_weights(left_out)
-    gap = gap_of(under_posterior, under_flow)
-    return Measured(flow, draws, importance_evidence(under_flow), gap, under_posterior, _seconds(key_time, flow))
+    under_posterior = diffusion.log_weights(left_out)
+    evidence, gap = importance_evidence(under_flow), gap_of(under_posterior, under_flow)
+    return Measured(flow, diffusion, draws, evidence, gap, under_posterior, _seconds(key_time, flow))
 
 
 def held_out_draws(chains: Draws, share: float, *, most: int) -> Draws:

@@ -85,7 +85,7 @@ def measure_table(title: str, measured: Measured) -> Table:
         ("efficiency of its weights", f"{evidence.efficiency:.2%}"),
         ("Pareto k of its weights", f"{evidence.pareto_k:.2f}"),
         ("log p(D)", f"{evidence.value:.2f} ± {evidence.standard_error:.2g} nats{trust}"),
-        ("J to held-out draws", f"{gap.value:.2f} ± {gap.standard_error:.2g} nats"),
+        ("J of its paths to those of held-out draws", f"{gap.value:.2f} ± {gap.standard_error:.2g} nats"),
         ("time to draw a network", f"{1e3 * measured.seconds_a_network:.2g} ms"),
         ("time to train", duration(measured.flow.facts.get("seconds", 0.0))),
     )

@@ -24,20 +24,16 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Key
 
 from weightscape.core import PRNGKey, Scalar, map_chains
-from weightscape.core.batches import in_batches
 from weightscape.core.checks import InputError, require_count, require_type
 from weightscape.core.facts import Facts
-from weightscape.core.keys import require_key
 from weightscape.core.numbers import number
-from weightscape.draws import Draws, Header, Sampled
+from weightscape.draws import Header, Sampled
 from weightscape.flow.flow import Flow
-from weightscape.flow.gap import Gap, gap_of
+from weightscape.flow.judged import Judged
 from weightscape.flow.objective import OfPull
-from weightscape.inference.approximation import Approximation
 from weightscape.inference.evidence import LogEvidence
 from weightscape.posterior import Position, Posterior
 
@@ -73,13 +69,13 @@ class Kernel(NamedTuple):
         return 0.5 * jnp.sum(terms)
 
 
-class Diffusion(Approximation):
+class Diffusion(Judged):
     """A flow that is gone with noise.
 
     - `flow`: one that predicts pulls.  `num_steps`: K.  `bend`: as that of `FixedSteps`; steps shorten towards time 1.
 
     `log_proposal` of its draws, and `log_density`, are those of a path: exp of the latter is unbiased for the density
-    of the end point.
+    of the end point. J is that of paths, which is at least J of their ends.
 
     Example:
     >>> diffusion = Diffusion(flow, 256)                     # doctest: +SKIP
@@ -149,21 +145,6 @@ class Diffusion(Approximation):
 
         _, ratios = jax.lax.scan(back, end, (self._steps(end.dtype), keys), reverse=True)
         return self.flow.source.log_density(end) + jnp.sum(ratios) - self.flow.source.log_volume
-
-    def gap(self, key: PRNGKey, held_out_draws: Draws, *, num_draws: int = 256) -> Gap:
-        """J of paths, which is at least J of their ends; both arguments as those of `Flow.gap`."""
-        require_key(key, "gap")
-        key_ours, key_theirs = jax.random.split(key)
-        if self.posterior is None:
-            raise InputError("`gap` must know the data, got a flow without. Pass `load(path, posterior)`.")
-        ours = self.sample(key_ours, num_draws)
-        assert ours.log_proposal is not None
-        shape, positions = np.shape(held_out_draws.log_density), held_out_draws.positions()
-        rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
-        keys = jax.random.split(key_theirs, len(held_out_draws))
-        theirs = in_batches(self.bare().log_density, self._batch_size(len(keys)), rows, keys)
-        under_p = np.asarray(held_out_draws.log_density, np.float64) - theirs.reshape(shape)
-        return gap_of(under_p, np.ravel(ours.log_density).astype(np.float64) - np.ravel(ours.log_proposal))
 
     def save(self, path: str | os.PathLike) -> None:
         raise InputError("What is saved must be the flow, got its Diffusion. Use `diffusion.flow.save(path)`.")

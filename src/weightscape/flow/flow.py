@@ -16,17 +16,15 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from weightscape.core import PRNGKey, Scalar, map_chains
-from weightscape.core.batches import in_batches
-from weightscape.core.checks import InputError, require
+from weightscape.core.checks import require
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Header, Sampled
 from weightscape.flow.divergence import Divergence, Exact, Hutchinson
-from weightscape.flow.gap import Gap, gap_of
+from weightscape.flow.judged import Judged
 from weightscape.flow.objective import Objective
 from weightscape.flow.source import Source
 from weightscape.flow.transport import Solver, Transported, carry, carry_with_density, carry_with_path
-from weightscape.inference.approximation import Approximation
 from weightscape.inference.evidence import Evidence, LogEvidence
 from weightscape.posterior import Position, Posterior
 
@@ -34,7 +32,7 @@ _AT_ONCE = 4096
 """How many products of the Jacobian are in flight, over all draws of a batch."""
 
 
-class Flow(Approximation):
+class Flow(Judged):
     """A transported density over weights; made by `FlowMatching`.
 
     - `model`: what was trained.  `objective`: how its outputs are velocities.  `source`: where draws start.
@@ -87,39 +85,13 @@ class Flow(Approximation):
         return _path(self.bare(), sources, jnp.asarray(times))
 
     def log_weights(self, draws: Draws) -> Float[np.ndarray, "chain draw"]:
-        """log p(D, θ) − log q(θ) of any draws; those of a flow carry their log q already."""
         self._require_exact("log_weights")
-        if draws.log_proposal is not None and draws.facts == self.facts:
-            return np.asarray(draws.log_density, np.float64) - np.asarray(draws.log_proposal, np.float64)
-        return np.asarray(draws.log_density, np.float64) - self.log_densities(draws)
-
-    def log_densities(self, draws: Draws) -> Float[np.ndarray, "chain draw"]:
-        """log q of any draws, a batch at a time."""
-        shape, positions = np.shape(draws.log_density), draws.positions()
-        rows = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
-        keys = jax.random.split(
-            jax.random.key(0), len(draws)
-        )  # probes of their own, or their noise would be one for all
-        found = in_batches(self.bare().log_density, self._batch_size(len(draws)), rows, keys)
-        return np.asarray(found, np.float64).reshape(shape)
+        return super().log_weights(draws)
 
     def evidence(self, key: PRNGKey, num_draws: int) -> Evidence:
         """log p(D) by importance sampling, its standard error, and how far it can be trusted."""
         self._require_exact("evidence")
         return super().evidence(key, num_draws)
-
-    def gap(self, key: PRNGKey, held_out_draws: Draws, *, num_draws: int = 256) -> Gap:
-        """J = KL(p ‖ q) + KL(q ‖ p) in nats, with its standard error.
-
-        - `held_out_draws`: healthy draws of the posterior that the flow has not seen.  `num_draws`: of the flow.
-        """
-        if self.posterior is None:
-            raise InputError("`gap` must know the data, got a flow without. Pass `load(path, posterior)`.")
-        ours = self.sample(key, num_draws)
-        assert ours.log_proposal is not None
-        under_q = np.ravel(ours.log_density).astype(np.float64) - np.ravel(ours.log_proposal)
-        under_p = np.asarray(held_out_draws.log_density, np.float64) - self.log_densities(held_out_draws)
-        return gap_of(under_p, under_q)
 
     def with_solver(self, solver: Solver) -> "Flow":
         """The same flow, solved in another way."""

@@ -45,14 +45,17 @@ def _pivots(symmetry: Symmetry, exponents: Exponents) -> tuple[Pivot, ...]:
 
 
 def _pivot(symmetry: Symmetry, exponents: Exponents, group: int, way: int) -> Pivot:
-    """The first member that tells the way apart, by preference a matrix that depends on no other unsettled units."""
+    """The first member that tells the way apart: by preference one that no unsettled units lie in, and a matrix.
+
+    The weights from a single input are no matrix; those to the next layer would be, and its signs are not settled.
+    """
     alone = lambda member: exponents(member) == tuple(int(k == way) for k in range(len(exponents(member))))
     members = [m for m, member in enumerate(symmetry.groups[group].members) if alone(member)]
 
-    def rank(m: int) -> tuple[bool, bool, bool, int]:
+    def rank(m: int) -> tuple[bool, bool, int]:
         holds_own = any(g == group for along in other_factors(symmetry, group, m) for g, _ in along)
         num_factors = len(leaf_of(symmetry, group, m).sizes)
-        return holds_own, num_factors == 1, bool(_joint(symmetry, exponents, group, m)), -num_factors
+        return holds_own, bool(_joint(symmetry, exponents, group, m)), -num_factors
 
     member = min(members, key=rank)
     return Pivot(group, way, member, _joint(symmetry, exponents, group, member))

@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from weightscape.report.numbers import counted
 from weightscape.report.report import Table
 from weightscape.report.style import GRID, MUTED, colour, shortened, styled
 from weightscape.symmetry import Group, Symmetry
@@ -32,7 +33,7 @@ def plot_symmetry(symmetry: Symmetry) -> Figure:
             row = paths.index(path)
             axis.bar(i, 0.8, 0.92, row - 0.4, color=colour(_ROLES.index(roles[0])), alpha=0.85)
             axis.text(i, row, ", ".join(roles), ha="center", va="center", fontsize=8, color="white")
-    labels = [f"{shortened(group.name, 18)}\n{group.size} units" for group in groups]
+    labels = [f"{shortened(group.name, 18)}\n{counted(group.size, 'unit')}" for group in groups]
     axis.set_xticks(np.arange(len(groups)), labels)
     axis.set_yticks(np.arange(len(paths)), [shortened(path, 32) for path in paths])
     axis.set(xlim=(-0.55, max(1, len(groups)) - 0.45), ylim=(len(paths) - 0.45, -0.55), title="units and weights")

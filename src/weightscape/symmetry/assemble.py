@@ -63,12 +63,12 @@ def leaf_factors_of(groups: Sequence[Group], leaves: Sequence[LeafFactors]) -> t
     return tuple(LeafFactors(leaf.path, leaf.sizes, tuple(map(tuple, along[leaf.path]))) for leaf in leaves)
 
 
-def trimmed(groups: Sequence[Group], leaves: Sequence[LeafFactors]) -> tuple[tuple[Group, ...], tuple[LeafFactors, ...]]:
+def trimmed(
+    groups: Sequence[Group], leaves: Sequence[LeafFactors]
+) -> tuple[tuple[Group, ...], tuple[LeafFactors, ...]]:
     """Groups and leaves without the factors of size one that no group lies along; the others are counted anew."""
-    kept = {
-        leaf.path: [i for i, (size, along) in enumerate(zip(leaf.sizes, leaf.members, strict=True)) if size > 1 or along]
-        for leaf in leaves
-    }
+    needed = lambda leaf, i: leaf.sizes[i] > 1 or leaf.members[i]
+    kept = {leaf.path: [i for i in range(len(leaf.sizes)) if needed(leaf, i)] for leaf in leaves}
     counted = lambda member: dataclasses.replace(member, factor=kept[member.path].index(member.factor))
     groups = tuple(dataclasses.replace(group, members=tuple(map(counted, group.members))) for group in groups)
     fewer = [LeafFactors(leaf.path, tuple(leaf.sizes[i] for i in kept[leaf.path]), ()) for leaf in leaves]

@@ -96,7 +96,9 @@ def units_of(value: Value) -> list[Units]:
 def lone_units(value: Value) -> list[tuple[int, Units]]:
     """The units on axes of size one, each with the number of rows before its axis."""
     starts = zip(value.axes, rows_before(value.axes), strict=True)
-    return [(rows, factors[0]) for factors, rows in starts if factors and size_of(factors) == 1]
+    return [
+        (rows, units) for factors, rows in starts for units in factors if isinstance(units, Units) and units.size == 1
+    ]
 
 
 def rows_before(axes: Sequence[Axis]) -> list[int]:

@@ -130,19 +130,25 @@ class Ledger:
         return Fixed(outer), Fixed(inner)
 
     def align(self, axes: Sequence[Axis]) -> list[tuple[Factor, ...]]:
-        """Axes of one size as sequences of factors of the same sizes: what lies in the same places, side by side."""
+        """Axes of one size as sequences of factors of the same sizes: what lies in the same places, side by side.
+
+        Operations may repeat an axis of size one along the others; its unit stays then.
+        """
         if not size_of(axes[0]):
             return [(Fixed(0),) * len(axes)]
+        whole = max(map(size_of, axes))
+        axes = [self.fix(factors) if size_of(factors) == 1 < whole else factors for factors in axes]
         flexible = [all(isinstance(factor, Repeat) for factor in factors) for factors in axes]
         stacks = [list(factors) for factors, repeats in zip(axes, flexible, strict=True) if not repeats]
         rows = []
         while any(stacks):
             size = min(stack[-1].size for stack in stacks)
             if any(stack[-1].size % size for stack in stacks):
-                return [tuple(Fixed(size_of(self.fix(factors))) for factors in axes)]
+                self.fix(tuple(factor for factors in axes for factor in factors))
+                return [(Fixed(whole),) * len(axes)]
             row = iter([self._pop(stack, size) for stack in stacks])
             rows.append(tuple(Repeat(size) if repeats else next(row) for repeats in flexible))
-        return rows[::-1] if rows or not axes[0] else [tuple(Repeat(size_of(factors)) for factors in axes)]
+        return rows[::-1] if rows or whole == 1 else [(Repeat(whole),) * len(axes)]
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The same numbers, row by row, in another shape."""

@@ -30,6 +30,14 @@ def _reshape(ledger: Ledger, equation: Any, values: Values) -> list[Value]:
     return [ledger.reshape(values[0], equation.outvars[0].aval.shape)]
 
 
+def _squeeze(ledger: Ledger, equation: Any, values: Values) -> list[Value]:
+    """Axes of size one go, and a unit that lies there stays."""
+    (value,), gone = values, equation.params["dimensions"]
+    for i in gone:
+        ledger.fix(value.axes[i])
+    return [value._replace(axes=tuple(factors for i, factors in enumerate(value.axes) if i not in gone))]
+
+
 def _reverse(ledger: Ledger, equation: Any, values: Values) -> list[Value]:
     turned = lambda factor: factor.taken(slice(None, None, -1)) if isinstance(factor, Units) else factor
     dimensions = equation.params["dimensions"]
@@ -71,7 +79,7 @@ MOVES = {
     "broadcast_in_dim": _broadcast,
     "transpose": _transpose,
     "reshape": _reshape,
-    "squeeze": _reshape,
+    "squeeze": _squeeze,
     "expand_dims": _reshape,
     "rev": _reverse,
     "iota": _iota,
