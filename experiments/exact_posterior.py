@@ -29,6 +29,7 @@ def main() -> None:
         bench = stages.train(folder, case, idea, asked.steps)
         print(bench.draws.health, flush=True)
         row = {"idea": idea, "date": str(datetime.date.today()), "device": jax.devices()[0].device_kind}
+        row |= {"num_steps": bench.flow.facts["num_steps"], "train_seconds": bench.flow.facts["seconds"]}
         for name, stage in stages.STAGES.items():
             if name in asked.stages.split(","):
                 found = stage(bench)

@@ -85,8 +85,7 @@ def judge(bench: Bench) -> dict[str, Any]:
     row = {"J": gap.value, "J_error": gap.standard_error, "spread_q": gap.spread_under_flow}
     row |= {"spread_p": gap.spread_under_posterior, "judge_seconds": time.monotonic() - began}
     losses = [each * flow.num_weights for each in flow.facts["held_out_losses"]]
-    row |= {"least_loss": min(losses), "first_loss": losses[0], "last_loss": losses[-1]} if losses else {}
-    return row | {"train_seconds": flow.facts["seconds"], "num_steps": flow.facts["num_steps"]}
+    return row | ({"least_loss": min(losses), "first_loss": losses[0], "last_loss": losses[-1]} if losses else {})
 
 
 def without_noise(bench: Bench) -> dict[str, Any]:

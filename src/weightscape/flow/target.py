@@ -8,10 +8,10 @@ posteriors, it is what takes the likelihood's place.
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from weightscape.core.batches import in_batches
 from weightscape.core.types import Scalar
 from weightscape.flow.source import Source
 from weightscape.posterior import Posterior
@@ -35,13 +35,4 @@ class Target(eqx.Module):
 
     def gradients(self, z: Float[np.ndarray, "draw weight"]) -> Float[np.ndarray, "draw weight"]:
         """∇ log r of many vectors, a few hundred at a time."""
-        parts = []
-        for start in range(0, len(z), _NUM_AT_ONCE):
-            rows = np.minimum(np.arange(start, start + min(_NUM_AT_ONCE, len(z))), len(z) - 1)  # padded: one program
-            parts.append(np.asarray(_gradients(self, jnp.asarray(z[rows])))[: len(z) - start])
-        return np.concatenate(parts)
-
-
-@eqx.filter_jit
-def _gradients(target: Target, z: Float[Array, "draw weight"]) -> Float[Array, "draw weight"]:
-    return jax.vmap(target.gradient)(z)
+        return in_batches(self.gradient, min(_NUM_AT_ONCE, len(z)), z)
