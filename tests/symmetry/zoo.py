@@ -180,7 +180,7 @@ CASES = {
         mlp(hidden=(5, 4), activation="relu", normalisation=nn.LayerNorm()), normal(6, 3), ((5, PS), (4, PS))
     ),
     "rms_norm": Case(mlp(hidden=(5,), activation="tanh", normalisation=nn.RMSNorm()), normal(6, 3), ((5, PF),)),
-    "lone_tanh": Case(mlp(hidden=(1,)), normal(6, 3), ((1, F),)),
+    "lone_tanh": Case(mlp(hidden=(1, 2)), normal(6, 3), ((1, F), (2, PF))),
     "lone_relu": Case(mlp(hidden=(3, 1), activation="relu"), normal(6, 3), ((3, PS), (1, S))),
     "convnet": Case(
         nn.ConvNet(channels=(3, 4), kernel=3, hidden=(5,), outputs=2),
