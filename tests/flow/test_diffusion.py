@@ -59,12 +59,11 @@ def likelihood():
     return inverse - np.eye(len(known.mean)), inverse @ (known.mean / SCALE)
 
 
-def diffusion(path=Trigonometric(), *, num_steps=16, share=1.0, told=None):  # noqa: B008
-    precision, slope = likelihood()
-    told = np.diag(precision) if told is None else told
-    model = NormalPull(path, jnp.asarray(precision), jnp.asarray(slope), jnp.asarray(told), share)
+def diffusion(path=Trigonometric(), *, num_steps=16, share=1.0, damping=1.0):  # noqa: B008
+    precision, slope = (jnp.asarray(each) for each in likelihood())
+    model = NormalPull(path, precision, slope, jnp.diag(precision), share)
     flow = linear_flows.flow(problem().mean, problem().covariance, model=model, objective=Objective(path, OfPull()))
-    return Diffusion(flow, num_steps)
+    return Diffusion(flow, num_steps, damping=damping)
 
 
 def log_weights(draws):
@@ -78,7 +77,7 @@ def test_all_weights_are_the_evidence_where_the_likelihood_is_normal_in_each_wei
     precision, slope = np.array([0.5, 3.0, 40.0]), np.array([0.3, -2.0, 8.0])
     model = NormalPull(path, jnp.diag(jnp.asarray(precision)), jnp.asarray(slope), jnp.asarray(precision))
     flow = linear_flows.flow(problem().mean, problem().covariance, model=model, objective=Objective(path, OfPull()))
-    made = Diffusion(flow, num_steps)
+    made = Diffusion(flow, num_steps, damping=1.0)
     keys = jax.random.split(jax.random.key(0), 8)
     positions, log_q = jax.vmap(made.sample_with_density)(keys)
     z = np.asarray(jax.vmap(flow.source.vector)(positions))
@@ -90,10 +89,10 @@ def test_all_weights_are_the_evidence_where_the_likelihood_is_normal_in_each_wei
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: type(path).__name__)
-@pytest.mark.parametrize("share", [1.0, 0.6])
-def test_weighted_draws_of_any_pull_have_the_moments_and_the_evidence_of_the_posterior(path, share):
+@pytest.mark.parametrize(("share", "damping"), [(1.0, 1.0), (0.6, 0.5)])
+def test_weighted_draws_of_any_pull_have_the_moments_and_the_evidence_of_the_posterior(path, share, damping):
     """A pull that is right, and one that is much too weak; both with correlated weights and eight steps."""
-    made = diffusion(path, num_steps=8, share=share)
+    made = diffusion(path, num_steps=8, share=share, damping=damping)
     draws = made.sample(jax.random.key(1), 20_000)
     found = made.evidence(jax.random.key(1), 20_000)
     assert abs(found.value - problem().log_evidence) < 5 * found.standard_error

@@ -4,15 +4,18 @@ A posterior draw x_K is forgotten step by step, until nothing but a draw of the 
 with the precision κ of the data that it has learned, walks the same way back:
 
     B(x_{k−1} | x_k) = N(ρ x_k, λ)                             ρ = b_{k−1} / b_k,   λ = 1 − ρ²,   b_0 = 0,   b_K = 1
-    F(x_k | x_{k−1}) = N(m + v b G(t, m), v)                   m = ρ x_{k−1},   1/v = 1/λ + b² κ / (1 + a² κ)
+    F(x_k | x_{k−1}) = N(m + v b G(t, m), v)                   m = ρ x_{k−1},   1/v = 1/λ + d b² κ / (1 + a² κ)
 
     log w = log r(x_K) + Σ_k ( log N(x_k; m, λ) − log F(x_k | x_{k−1}) )
 
 with b = b_k, a² = 1 − b², and r the target relative to the source. For every model and every number of steps E_F[w] is
 p(D), and weighted end points stand for the posterior: the weights are those of whole paths, of F against B. One step
-costs one evaluation of G, where an exact divergence takes one for each weight. Where the likelihood is a normal of
-precision κ in each weight all weights are equal. The divergence between F and B bounds that between their ends, and is
-what the training of a pull makes small (`pull`).
+costs one evaluation of G, where an exact divergence takes one for each weight. The divergence between F and B bounds
+that between their ends, and is what the training of a pull makes small (`pull`).
+
+Where the likelihood is a normal of precision κ in each weight, a damping d = 1 makes all weights equal, in any number
+of steps. The κ that a pull learns is that of the noise in its training, which is more than the likelihood's own where
+this is no normal: then d = 0 is nearer the truth, and leaves an error that falls as 1/K.
 
 Reference: Vargas, Grathwohl & Doucet (2023), Denoising diffusion samplers, for weights of such paths.
 """
@@ -73,6 +76,7 @@ class Diffusion(Judged):
     """A flow that is gone with noise.
 
     - `flow`: one that predicts pulls.  `num_steps`: K.  `bend`: as that of `FixedSteps`; steps shorten towards time 1.
+    - `damping`: d, from 0 to 1. Try 1 where a likelihood is narrow and J is far from that of more steps.
 
     `log_proposal` of its draws, and `log_density`, are those of a path: exp of the latter is unbiased for the density
     of the end point. J is that of paths, which is at least J of their ends.
@@ -85,12 +89,13 @@ class Diffusion(Judged):
     flow: Flow
     num_steps: int = eqx.field(static=True)
     bend: Scalar
+    damping: Scalar
 
-    def __init__(self, flow: Flow, num_steps: int = 128, *, bend: Scalar | float = 0.7):
+    def __init__(self, flow: Flow, num_steps: int = 128, *, bend: Scalar | float = 0.4, damping: Scalar | float = 0.0):
         came, remedy = type(flow.objective.prediction).__name__, "Train with prediction=OfPull()."
         require_type(isinstance(flow.objective.prediction, OfPull), "A Diffusion must have pulls", came, remedy)
         require_count("`num_steps` of Diffusion", num_steps)
-        self.flow, self.num_steps, self.bend = flow, num_steps, number(bend)
+        self.flow, self.num_steps, self.bend, self.damping = flow, num_steps, number(bend), number(damping)
 
     @property
     def header(self) -> Header:  # pyright: ignore[reportIncompatibleVariableOverride]  AbstractVar allows it
@@ -118,7 +123,7 @@ class Diffusion(Judged):
         return self.num_steps * self.flow.num_weights
 
     def bare(self) -> "Diffusion":
-        return Diffusion(self.flow.bare(), self.num_steps, bend=self.bend)
+        return Diffusion(self.flow.bare(), self.num_steps, bend=self.bend, damping=self.damping)
 
     def sample_position(self, key: PRNGKey) -> Position:
         return self.sample_with_density(key)[0]
@@ -162,7 +167,7 @@ class Diffusion(Judged):
 
     def _kernel(self, step: Step, x: Float[Array, " weight"]) -> Kernel:
         middle, curvature = step.kept * x, self.flow.model.curvature(step.time)
-        known = step.b**2 * curvature / (1 + (1 - step.b**2) * curvature)
+        known = self.damping * step.b**2 * curvature / (1 + (1 - step.b**2) * curvature)
         variance = 1 / (1 / step.lost + known)
         with jax.default_matmul_precision("highest"):
             pull = self.flow.model(step.time, step.size * middle)
