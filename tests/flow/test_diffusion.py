@@ -155,3 +155,10 @@ def test_what_a_diffusion_cannot_do_is_named(tmp_path):
     with pytest.raises(InputError, match="`gap` must know the data"):
         Diffusion(dataclasses.replace(flow, posterior=None)).gap(jax.random.key(0), known_draws((1, 4)))
     assert isinstance(flow.method, FlowMatching)
+
+
+def test_weights_of_forgotten_draws_average_to_one_over_the_evidence():
+    """E_B[1/w] = 1/p(D) over paths that end in draws of the posterior, for a pull that is too weak."""
+    made, draws = diffusion(num_steps=8, share=0.8, damping=0.5), known_draws((1, 20_000))
+    ratio = np.exp(problem().log_evidence - made.log_weights(draws))
+    assert abs(ratio.mean() - 1) < 5 * ratio.std() / ratio.size**0.5 < 0.2
