@@ -25,6 +25,7 @@ from weightscape.core.checks import InputError, require, require_count, require_
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Header, Health, systematic
+from weightscape.flow.correction.climb import climbed
 from weightscape.flow.correction.particles import Ground, Move, Particles, Start
 from weightscape.flow.correction.stages import (
     log_mean,
@@ -98,18 +99,12 @@ def annealed(
     key_start, key_stages = jax.random.split(key)
     walk = _Walk(Ground(posterior, transport), num_moves, share, min(batch_size, num_particles))
     course = _begin(key_start, walk, num_particles)
-    progress = default_progress(progress)
-    progress.start("annealing", 100)
-    try:
-        while course.powers[-1] < 1:
-            _require_progress(course)
-            key_stage = jax.random.fold_in(key_stages, len(course.powers))
-            course = _stage(key_stage, walk, course, is_last=progress.seconds_left() <= 0)
-            facts = {"power": course.powers[-1], "acceptance": course.acceptances[-1]}
-            progress.advance(int(100 * course.powers[-1]), facts)
-    finally:
-        progress.finish()
-    return _finish(posterior, walk, course)
+
+    def stage(course: _Course, *, is_last: bool) -> _Course:
+        _require_progress(course)
+        return _stage(jax.random.fold_in(key_stages, len(course.powers)), walk, course, is_last=is_last)
+
+    return _finish(posterior, walk, climbed("annealing", course, stage, default_progress(progress)))
 
 
 class _Walk(NamedTuple):

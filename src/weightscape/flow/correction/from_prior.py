@@ -25,6 +25,7 @@ from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Header, Health, systematic
 from weightscape.flow.correction.anneal import Annealed
+from weightscape.flow.correction.climb import climbed
 from weightscape.flow.correction.moves import moved
 from weightscape.flow.correction.stages import log_mean, next_power, relative_error, stage_efficiency, stage_weights
 from weightscape.inference import HMC, LogEvidence
@@ -61,17 +62,11 @@ def annealed_from_prior(
     key_start, key_stages = jax.random.split(key)
     walk = _Walk(posterior, num_transitions, share)
     course = _begin(key_start, posterior, num_draws, HMC(num_warmup=10) if kernel is None else kernel)
-    progress = default_progress(progress)
-    progress.start("raising the power", 100)
-    try:
-        while course.powers[-1] < 1:
-            key_stage = jax.random.fold_in(key_stages, len(course.powers))
-            course = _stage(key_stage, walk, course, is_last=progress.seconds_left() <= 0)
-            facts = {"power": course.powers[-1], "acceptance": course.acceptances[-1]}
-            progress.advance(int(100 * course.powers[-1]), facts)
-    finally:
-        progress.finish()
-    return _finish(course)
+
+    def stage(course: _Course, *, is_last: bool) -> _Course:
+        return _stage(jax.random.fold_in(key_stages, len(course.powers)), walk, course, is_last=is_last)
+
+    return _finish(climbed("raising the power", course, stage, default_progress(progress)))
 
 
 def prior_draws(key: PRNGKey, posterior: Posterior, num_draws: int) -> Draws:
