@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 import weightscape as ws
+from weightscape.data.images import mnist
 from weightscape.flow import Aligned, Equivariant, FixedSteps, OfTarget, OfVelocity, Straight
 from weightscape.metanet import Sizes
 
@@ -14,7 +15,7 @@ class Case:
     """A posterior, the chains that are its reference, and the flow that learns from them.
 
     - `num_weighed`, `num_particles`: draws that are weighed, and that are annealed.  `num_moves`: transitions of HMC.
-    - `num_path_steps`: of the diffusion of a pull.
+    - `num_path_steps`: of the diffusion of a pull.  `num_rows`: how many images, for mnist.
     """
 
     dataset: str
@@ -29,13 +30,12 @@ class Case:
     num_rows: int | None = None
 
     def data(self) -> ws.Dataset:
-        return ws.data.load(self.dataset)
+        if self.num_rows is None:
+            return ws.data.load(self.dataset)
+        return mnist(num_train=self.num_rows, flatten=True)
 
     def posterior(self) -> ws.Posterior:
-        data = self.data()
-        train = data.train
-        if self.num_rows is not None:
-            train = ws.Batch(train.x[: self.num_rows], train.y[: self.num_rows], train.scaling)
+        train = self.data().train
         likelihood = ws.likelihoods.Categorical(num_classes=int(np.max(np.asarray(train.y))) + 1)
         network = ws.networks.MLP(hidden=self.hidden, activation="tanh")
         return ws.Model(network, likelihood, ws.priors.Normal(scale=1.0)).condition(train)
@@ -54,6 +54,7 @@ CASES = {
         ws.FlowMatching(
             num_steps=60,
             batch_size=32,
+            num_leapfrog=4,
             architecture=Equivariant(Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2)),
             solver=FixedSteps(3),
             gap_every=0,
@@ -68,30 +69,33 @@ CASES = {
         (16,),
         ws.HMC(num_chains=2048, num_draws=64, num_warmup=400, num_leapfrog=64, thin=5),
         ws.ParallelTempering(num_chains=64, num_draws=400, num_warmup=300, num_replicas=16),
-        _flow(6000),
+        _flow(10_000, batch_size=512, largest_norm=10.0, num_leapfrog=64),
         num_weighed=2048,
         num_particles=512,
         num_moves=10,
+        num_path_steps=1024,
     ),
     "breast_cancer": Case(
         "breast_cancer",
         (16, 16),
         ws.HMC(num_chains=2048, num_draws=64, num_warmup=400, num_leapfrog=64, thin=5),
         ws.ParallelTempering(num_chains=32, num_draws=300, num_warmup=300, num_replicas=24),
-        _flow(15_000, batch_size=512, largest_norm=10.0),
+        _flow(15_000, batch_size=512, largest_norm=10.0, num_leapfrog=64),
         num_weighed=2048,
         num_particles=256,
         num_moves=10,
+        num_path_steps=1024,
     ),
     "mnist": Case(
         "mnist",
         (10,),
-        ws.HMC(num_chains=64, num_draws=20, num_warmup=200, num_leapfrog=128, thin=2, step_size=0.01),
+        ws.HMC(num_chains=128, num_draws=20, num_warmup=200, num_leapfrog=128, thin=2, step_size=0.01),
         None,
-        _flow(6000, batch_size=128, architecture=Equivariant(guiding_rows=1000)),
-        num_weighed=32,
+        _flow(3000, batch_size=64, largest_norm=10.0, architecture=Equivariant(guiding_rows=1000, num_leapfrog=8)),
+        num_weighed=64,
         num_particles=0,
         num_moves=10,
+        num_path_steps=256,
         num_rows=10_000,
     ),
 }
@@ -99,8 +103,9 @@ CASES = {
 _LARGE = Sizes(width=192, edge_width=48, num_blocks=6)
 
 IDEAS = {
-    "pull, guided": {},
-    "pull": {"architecture": Equivariant(guided=False)},
+    "pull, guided, swung": {},
+    "pull, guided": {"num_leapfrog": 0},
+    "pull, swung": {"architecture": Equivariant(guided=False)},
     "velocity, guided": {"prediction": OfVelocity()},
     "velocity": {"prediction": OfVelocity(), "architecture": Equivariant(guided=False)},
     "velocity, straight": {
@@ -115,7 +120,7 @@ IDEAS = {
         "coupling": Aligned(),
     },
     "target": {"prediction": OfTarget(), "architecture": Equivariant(guided=False)},
-    "pull, guided, straight": {"path": Straight()},
-    "pull, guided, larger": {"architecture": Equivariant(_LARGE)},
+    "pull, guided, swung, straight": {"path": Straight()},
+    "pull, guided, swung, larger": {"architecture": Equivariant(_LARGE)},
 }
 """Changes to a case's flow, by name."""

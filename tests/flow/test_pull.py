@@ -13,7 +13,6 @@ from tests.flow import gaussians
 from weightscape.flow import OfPull, Straight, Trigonometric, UniformTimes
 from weightscape.flow.fields import Field
 from weightscape.flow.objective import Objective
-from weightscape.flow.paths import point
 from weightscape.flow.pull import factors, pull_of_pair, velocity_of_pull
 from weightscape.flow.pull_field import Curvature, PullField
 from weightscape.metanet.fixed import Fixed, split_trained
@@ -129,8 +128,7 @@ class LinearPull(eqx.Module):
 class KnownPull(OfPull):
     """Regression on G itself."""
 
-    def error(self, path, time, model, pair):
-        x = point(path, time, pair.source, pair.target)
+    def error(self, path, time, model, x, pair):
         return factors(path, time).cost * jnp.mean((model(time, x) - known_pull(path, time, x)) ** 2)
 
 

@@ -132,7 +132,17 @@ def descent(model, weights, average=0.9):
     cumulative = jnp.cumsum(jnp.asarray(weights))
     rest, objective = split_trained(model)[1], MeanTarget(Straight())
     return Descent(
-        rest, objective, SOURCE, Independent(), optimiser, jnp.asarray(average), examples, cumulative, examples, 50
+        rest,
+        objective,
+        SOURCE,
+        Independent(),
+        optimiser,
+        jnp.asarray(average),
+        examples,
+        cumulative,
+        examples,
+        None,
+        50,
     )
 
 

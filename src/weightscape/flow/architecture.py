@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from weightscape.core import registered
+from weightscape.core.checks import require_count
 from weightscape.core.types import PRNGKey
 from weightscape.flow.fields import Field, Guide, GuidedField, MetanetField, PrincipalField, ResidualField
 from weightscape.flow.orbits import orbits
@@ -70,15 +71,20 @@ class Equivariant(Architecture):
     """A metanet.
 
     - `sizes`: how large it is.
-    - `guided`: whether it is shown the gradient of the likelihood, at the cost of one for each evaluation.
+    - `guided`: whether it is shown the gradient of the likelihood.
+    - `num_leapfrog`: how many more gradients it is shown the mean of, over a turn around the most likely target.
     - `guiding_rows`: from how many rows of the data, evenly spaced, that gradient is taken; None for all.
     - `halved`: whether its blocks work in bfloat16. Fast on accelerators; densities are then as rough as that.
     """
 
     sizes: Sizes = eqx.field(static=True, default=Sizes())
     guided: bool = eqx.field(static=True, default=True)
+    num_leapfrog: int = eqx.field(static=True, default=16)
     guiding_rows: int | None = eqx.field(static=True, default=None)
     halved: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        require_count("`num_leapfrog` of Equivariant", self.num_leapfrog, least=0)
 
     def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
         return orbits(symmetry)
@@ -89,9 +95,9 @@ class Equivariant(Architecture):
         options: dict[str, Any] = {"sizes": self.sizes, "block_type": jnp.bfloat16 if self.halved else None}
         if not self.guided:
             return MetanetField(Metanet(key, setting.symmetry, like, **options), layout)
-        metanet = Metanet(key, setting.symmetry, like, num_companions=1, **options)
+        metanet = Metanet(key, setting.symmetry, like, num_companions=1 + (self.num_leapfrog > 0), **options)
         guide = Guide(self.seen(setting.target), setting.information, setting.scale)
-        return GuidedField(metanet, setting.path, Fixed(guide))
+        return GuidedField(metanet, setting.path, Fixed(guide), self.num_leapfrog)
 
     def seen(self, target: Target) -> Target:
         posterior, count = target.posterior, self.guiding_rows

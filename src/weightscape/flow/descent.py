@@ -19,6 +19,7 @@ from weightscape.core import PRNGKey, Scalar, Tree, Walk
 from weightscape.flow.couplings import Coupling
 from weightscape.flow.objective import Objective
 from weightscape.flow.source import Source
+from weightscape.flow.swing import Swing
 from weightscape.metanet.adam import AdamWithWarmup
 from weightscape.metanet.fixed import split_trained
 
@@ -56,6 +57,7 @@ class Descent(Walk):
 
     - `cumulative`: sums of the importance weights of the examples, by which they are drawn; the last is 1.
     - `held_out`: some held-out examples.  `average`: β.
+    - `swing`: what targets are averaged over, if they are.
     """
 
     rest: Any
@@ -67,6 +69,7 @@ class Descent(Walk):
     examples: Examples
     cumulative: Float[Array, " draw"]
     held_out: Examples
+    swing: Swing | None
     batch_size: int = eqx.field(static=True)
 
     def begin(self, model: Any) -> State:
@@ -108,4 +111,6 @@ class Descent(Walk):
         key_sources, key_coupling, key_times = jax.random.split(key, 3)
         sources = jax.vmap(self.source.sample)(jax.random.split(key_sources, len(batch.z)))
         targets = self.coupling.pair(key_coupling, sources, batch.z)
-        return self.objective.loss(key_times, eqx.combine(numbers, self.rest), sources, targets, batch.gradients)
+        options = {} if self.swing is None else {"averaged": self.swing}
+        model = eqx.combine(numbers, self.rest)
+        return self.objective.loss(key_times, model, sources, targets, batch.gradients, **options)

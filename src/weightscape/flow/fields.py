@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from weightscape.core.checks import require
 from weightscape.core.layout import Layout
 from weightscape.core.types import PRNGKey, Scalar
+from weightscape.flow.conditional import Conditional, State, Stiffness
 from weightscape.flow.paths import Path
 from weightscape.flow.target import Target
 from weightscape.metanet import Metanet, Sizes
@@ -32,6 +33,9 @@ _LONE = ((0,),)
 """The slots of features that no sign changes."""
 
 _BOUND = 10.0
+
+_STIFFER = 4.0
+"""Curvature at a point is often several times its mean, and steps must be short enough for it."""
 
 
 class Field(eqx.Module):
@@ -62,28 +66,51 @@ class Guide(NamedTuple):
 
 
 class GuidedField(Field):
-    """A metanet that sees, beside the weights, where the data pull from the point that the path leads to.
+    """A metanet that sees, beside the weights, where the data pull from the point μ = b z / σ² that the path leads to:
 
-        c(t, z) = asinh( ∇ log r(b z / σ²) / (1 + a² κ / σ²) / (s √κ) ) s,      s = 10
+        c₁(t, z) = ∇ log r(μ) / (1 + a² κ / σ²)       the pull itself, where the likelihood is a normal of precision κ
+        c₂(t, z) = mean of ∇ log r over a full turn, from rest at μ, of Hamiltonian motion among the targets
 
-    Within the asinh stands √κ⁻¹ times the pull itself, where the likelihood is a normal of precision κ; the asinh keeps
-    in bounds what is far from it.
+    The turn is that of `conditional`, in `num_leapfrog` steps; where these are none there is no c₂. It goes around the
+    most likely target, and late on the path that is most of what the pull depends on. Both are divided by r, and an
+    asinh keeps in bounds what is far from them.
     """
 
     metanet: Metanet
     path: Path
     guide: Fixed
+    num_leapfrog: int = eqx.field(static=True)
 
     def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """The velocity."""
         guide: Guide = self.guide.value
         layout = guide.target.source.layout
+        told = self.metanet(time, layout.unflatten(z), companions=tuple(map(layout.unflatten, self._seen(time, z))))
+        return layout.flatten(told)
+
+    def _seen(self, time: Scalar | float, z: Float[Array, " weight"]) -> list[Float[Array, " weight"]]:
+        guide: Guide = self.guide.value
         at = self.path.coefficients(jnp.asarray(time, z.dtype))
         variance = at.a**2 + at.b**2
-        gradient = guide.target.gradient(at.b / variance * z) / (1 + at.a**2 / variance * guide.curvature)
-        seen = _BOUND * jnp.arcsinh(gradient / (_BOUND * guide.scale))
-        told = self.metanet(time, layout.unflatten(z), companions=(layout.unflatten(seen),))
-        return layout.flatten(told)
+        middle = at.b / variance * z
+        pulls = [guide.target.gradient(middle) / (1 + at.a**2 / variance * guide.curvature)]
+        if self.num_leapfrog > 0:
+            stiffness = Stiffness(_STIFFER * guide.curvature)
+            pulls.append(self._turned(Conditional(guide.target, stiffness, middle, at.a / jnp.sqrt(variance))))
+        return [_BOUND * jnp.arcsinh(pull / (_BOUND * guide.scale)) for pull in pulls]
+
+    def _turned(self, targets: Conditional) -> Float[Array, " weight"]:
+        """The mean gradient over a turn; zero where it is not finite."""
+        nothing = jnp.zeros_like(targets.middle)
+        rest, step_size = targets.state(nothing, nothing), jnp.asarray(2 * jnp.pi / (self.num_leapfrog + 1))
+
+        def step(carry: tuple[State, Array], _: None) -> tuple[tuple[State, Array], None]:
+            state = targets.step(carry[0], step_size.astype(nothing.dtype))
+            return (state, carry[1] + state.gradient), None
+
+        total = jax.lax.scan(step, (rest, rest.gradient), None, length=self.num_leapfrog)[0][1]
+        mean = total / (self.num_leapfrog + 1)
+        return jnp.where(jnp.isfinite(mean), mean, 0)
 
 
 def looking_at(model: Any, target: Target | None) -> Any:

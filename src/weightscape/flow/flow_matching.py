@@ -32,6 +32,7 @@ from weightscape.flow.objective import Objective, OfPull, Prediction, Times, Uni
 from weightscape.flow.paths import Path, Trigonometric
 from weightscape.flow.pull_field import Curvature, PullField
 from weightscape.flow.source import Source, WhitenedSource, source_of
+from weightscape.flow.swing import Swing, stiffness_of
 from weightscape.flow.target import Target
 from weightscape.flow.training import train_flow
 from weightscape.flow.training_set import TrainingSet, padded, training_set
@@ -53,6 +54,7 @@ class FlowMatching(DensityMethod):
     - `architecture`: `Equivariant()`, `Plain()` or `Principal()`.
     - `prediction`: what the model says: `OfPull()`, `OfVelocity()` or `OfTarget()`.
     - `path`, `coupling`, `times`: the pairs that it learns from.
+    - `num_leapfrog`: gradients of the likelihood over which the pull of each pair is averaged (`swing`); 0 for none.
     - `solver`, `divergence`: how the flow is solved afterwards.
     - `held_out`: the share of the chains that are held out, for the loss and J.
     - `gap_every`: steps after which J is measured during training; None for the end only, 0 for never.
@@ -70,6 +72,7 @@ class FlowMatching(DensityMethod):
     path: Path = eqx.field(default_factory=Trigonometric)
     coupling: Coupling = eqx.field(default_factory=Independent)
     times: Times = eqx.field(default_factory=UniformTimes)
+    num_leapfrog: int = eqx.field(static=True, default=0)
     solver: Solver = eqx.field(default_factory=FixedSteps)
     divergence: Divergence = eqx.field(default_factory=Exact)
     held_out: float = eqx.field(static=True, default=0.1)
@@ -82,6 +85,7 @@ class FlowMatching(DensityMethod):
         require_positive("`largest_norm` of FlowMatching", self.largest_norm)
         require_fraction("`average` of FlowMatching", float(self.average))
         require_fraction("`held_out` of FlowMatching", self.held_out)
+        require_count("`num_leapfrog` of FlowMatching", self.num_leapfrog, least=0)
         pulled = isinstance(self.prediction, OfPull)
         free = isinstance(self.coupling, Independent)
         asked = "`coupling` of FlowMatching must be Independent() where pulls are learned"
@@ -145,8 +149,14 @@ class FlowMatching(DensityMethod):
             examples,
             jnp.asarray(np.cumsum(given.train_weights), examples.z.dtype),
             Examples(held_out, jnp.asarray(setting.target.gradients(np.asarray(held_out)))),
+            self._swing(setting, given, gradients),
             self.batch_size,
         )
+
+    def _swing(self, setting: Setting, given: TrainingSet, gradients: np.ndarray) -> Swing | None:
+        if self.num_leapfrog == 0 or not isinstance(self.prediction, OfPull):
+            return None
+        return Swing(setting.target, stiffness_of(given.train, gradients, setting.labels), self.num_leapfrog)
 
 
 def _with_draws(key: PRNGKey, draws: Draws | None) -> PRNGKey:

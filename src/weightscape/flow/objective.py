@@ -35,6 +35,9 @@ class Pair(NamedTuple):
     gradient: Float[Array, "*pair weight"] | None = None
 
 
+Averaged = Callable[[PRNGKey, Path, Scalar, Pair], Pair]
+"""What may be done to a pair when its point has been taken: `swing`."""
+
 _LAST = 1 - 1e-3
 """Where a target is predicted, velocities after this time are those at this time: there x_t says all about the target,
 and the formula divides by what is left of the way."""
@@ -47,9 +50,8 @@ class Prediction(eqx.Module):
     def wanted(self, path: Path, time: Scalar, source: Array, target: Array) -> Float[Array, "..."]:
         """y_t, what the model should have said."""
 
-    def error(self, path: Path, time: Scalar, model: Model, pair: Pair) -> Scalar:
-        """w(t) ‖ f − y_t ‖² / d of one pair."""
-        x = point(path, time, pair.source, pair.target)
+    def error(self, path: Path, time: Scalar, model: Model, x: Float[Array, " weight"], pair: Pair) -> Scalar:
+        """w(t) ‖ f(t, x) − y_t ‖² / d of one pair."""
         return jnp.mean((model(time, x) - self.wanted(path, time, pair.source, pair.target)) ** 2)
 
     def asked_at(self, time: Scalar) -> Scalar:
@@ -95,8 +97,7 @@ class OfPull(Prediction):
     def wanted(self, path: Path, time: Scalar, source: Array, target: Array) -> Float[Array, "..."]:
         raise NotImplementedError("What a pull should be depends on the model's own curvature.")
 
-    def error(self, path: Path, time: Scalar, model: Any, pair: Pair) -> Scalar:
-        x = point(path, time, pair.source, pair.target)
+    def error(self, path: Path, time: Scalar, model: Any, x: Float[Array, " weight"], pair: Pair) -> Scalar:
         assert pair.gradient is not None
         wanted = pull_of_pair(path, time, x, pair.target, pair.gradient, model.curvature(time))
         return factors(path, time).cost * jnp.mean((model(time, x) - wanted) ** 2)
@@ -159,15 +160,24 @@ class Objective(eqx.Module):
         sources: Float[Array, "pair weight"],
         targets: Float[Array, "pair weight"],
         gradients: Float[Array, "pair weight"] | None = None,
+        *,
+        averaged: Averaged = lambda key, path, time, pair: pair,
     ) -> Scalar:
         """The mean over pairs (x₀, x₁), each at a time of its own; the times are spread evenly.
 
-        - `gradients`: of the likelihood at the targets, where pulls are learned.
+        - `gradients`: of the likelihood at the targets, where pulls are learned.  `averaged`: a `Swing`, or nothing.
         """
         count = len(sources)
-        shares = (jax.random.uniform(key, (), sources.dtype) + jnp.arange(count) / count) % 1
-        of = lambda share, pair: self.prediction.error(self.path, self.times.at(share), model, pair)
-        return jnp.mean(jax.vmap(of)(shares.astype(sources.dtype), Pair(sources, targets, gradients)))
+        key_times, key_pairs = jax.random.split(key)
+        shares = (jax.random.uniform(key_times, (), sources.dtype) + jnp.arange(count) / count) % 1
+
+        def of(key: PRNGKey, share: Scalar, pair: Pair) -> Scalar:
+            time = self.times.at(share)
+            x = point(self.path, time, pair.source, pair.target)
+            return self.prediction.error(self.path, time, model, x, averaged(key, self.path, time, pair))
+
+        pairs = Pair(sources, targets, gradients)
+        return jnp.mean(jax.vmap(of)(jax.random.split(key_pairs, count), shares.astype(sources.dtype), pairs))
 
     def velocity(self, model: Model) -> Model:
         """The velocity field of a trained model."""
