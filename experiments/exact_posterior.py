@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from experiments.exact import stages
+from experiments.exact import bench, stages
 from experiments.exact.settings import CASES, IDEAS
 
 from weightscape.core.files import read_json, write_json, write_text
@@ -26,13 +26,13 @@ def main() -> None:
     asked = _arguments()
     case, folder = CASES[asked.case], Path(asked.folder) / asked.case
     for idea in asked.ideas.split(";"):
-        bench = stages.train(folder, case, idea, asked.steps)
-        print(bench.draws.health, flush=True)
+        trained = bench.train(folder, case, idea, asked.steps)
+        print(trained.draws.health, flush=True)
         row = {"idea": idea, "date": str(datetime.date.today()), "device": jax.devices()[0].device_kind}
-        row |= {"num_steps": bench.flow.facts["num_steps"], "train_seconds": bench.flow.facts["seconds"]}
+        row |= {"num_steps": trained.flow.facts["num_steps"], "train_seconds": trained.flow.facts["seconds"]}
         for name, stage in stages.STAGES.items():
             if name in asked.stages.split(","):
-                found = stage(bench)
+                found = stage(trained)
                 print(json.dumps({"idea": idea, "stage": name, **found}), flush=True)
                 row |= found
                 _keep(folder, row)

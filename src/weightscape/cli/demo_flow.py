@@ -23,7 +23,7 @@ _NUM_DRAWS = 2048
 
 def flow_method() -> FlowMatching:
     """A flow that two cores train in a minute."""
-    return small_flow(num_steps=5000)
+    return small_flow(num_steps=2500)
 
 
 def tell_flow(key: PRNGKey, hmc: Trial, dataset: Dataset, screen: Screen) -> Chapter:

@@ -42,6 +42,7 @@ def small_flow(num_steps: int = 3000, width: int = 16, num_blocks: int = 1) -> F
         batch_size=64,
         learning_rate=3e-3,
         average=0.995,
+        num_leapfrog=32,
         architecture=Equivariant(sizes),
         solver=FixedSteps(_NUM_SOLVER_STEPS),
         gap_every=0,

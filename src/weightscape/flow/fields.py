@@ -100,7 +100,7 @@ class GuidedField(Field):
         return [_BOUND * jnp.arcsinh(pull / (_BOUND * guide.scale)) for pull in pulls]
 
     def _turned(self, targets: Conditional) -> Float[Array, " weight"]:
-        """The mean gradient over a turn; zero where it is not finite."""
+        """The mean gradient over a turn; zero where it is not finite, or so large that its derivative may not be."""
         nothing = jnp.zeros_like(targets.middle)
         rest, step_size = targets.state(nothing, nothing), jnp.asarray(2 * jnp.pi / (self.num_leapfrog + 1))
 
@@ -110,7 +110,7 @@ class GuidedField(Field):
 
         total = jax.lax.scan(step, (rest, rest.gradient), None, length=self.num_leapfrog)[0][1]
         mean = total / (self.num_leapfrog + 1)
-        return jnp.where(jnp.isfinite(mean), mean, 0)
+        return jnp.where(jnp.abs(mean) < jnp.finfo(mean.dtype).max ** 0.5, mean, 0)
 
 
 def looking_at(model: Any, target: Target | None) -> Any:
