@@ -17,7 +17,7 @@ from weightscape.draws import (
     point,
     running_lppd,
 )
-from weightscape.evaluate import agreement, compare_evidence, scores, total_variation
+from weightscape.evaluate import agreement, compare_evidence, score_errors, scores, total_variation, wasserstein
 from weightscape.flow import Flow, FlowMatching, JumpHMC
 from weightscape.inference import (
     HMC,
@@ -149,7 +149,9 @@ __all__ = [
     "predict_linearised",
     "priors",
     "running_lppd",
+    "score_errors",
     "scores",
     "symmetry",
     "total_variation",
+    "wasserstein",
 ]

@@ -18,7 +18,7 @@ from weightscape.predictive import predict
 from weightscape.report import Table
 from weightscape.report.numbers import duration, percent, shown
 
-_NUM_DRAWS = 2048
+_NUM_DRAWS = 1024
 
 
 def flow_method() -> FlowMatching:

@@ -1,38 +1,67 @@
 """Scores: how good predictions are, and how close to those of a reference."""
 
 from weightscape.evaluate.agreement import agreement, total_variation
+from weightscape.evaluate.bootstrap import bootstrap, paired_difference
 from weightscape.evaluate.brier import brier
 from weightscape.evaluate.calibration import Reliability, ece, reliability
 from weightscape.evaluate.comparison import comparison_table
 from weightscape.evaluate.coverage import coverage, interval_width, pit
 from weightscape.evaluate.crps import crps, pointwise_crps
+from weightscape.evaluate.curves import CoverageCurve, PitHistogram, coverage_curve, miscalibration_area, pit_histogram
+from weightscape.evaluate.detection import auroc, ood_auroc
 from weightscape.evaluate.errors import accuracy, rmse
 from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
 from weightscape.evaluate.nll import nll
+from weightscape.evaluate.pointwise import MeanScore, squared_error, wrong
 from weightscape.evaluate.pruning import PruningRow, pruning_curve, pruning_text
+from weightscape.evaluate.resampling import Measured
+from weightscape.evaluate.score_errors import score_differences, score_errors
 from weightscape.evaluate.scores import Scores, scores
+from weightscape.evaluate.selective import RiskCoverage, aurc, risk_coverage
+from weightscape.evaluate.wasserstein import Wasserstein, pointwise_wasserstein, wasserstein
 
 __all__ = [
+    "CoverageCurve",
     "EvidenceRow",
+    "MeanScore",
+    "Measured",
+    "PitHistogram",
     "PruningRow",
     "Reliability",
+    "RiskCoverage",
     "Scores",
+    "Wasserstein",
     "accuracy",
     "agreement",
+    "aurc",
+    "auroc",
+    "bootstrap",
     "brier",
     "compare_evidence",
     "comparison_table",
     "coverage",
+    "coverage_curve",
     "crps",
     "ece",
     "interval_width",
+    "miscalibration_area",
     "nll",
+    "ood_auroc",
+    "paired_difference",
     "pit",
+    "pit_histogram",
     "pointwise_crps",
+    "pointwise_wasserstein",
     "pruning_curve",
     "pruning_text",
     "reliability",
+    "risk_coverage",
     "rmse",
+    "score_differences",
+    "score_errors",
     "scores",
+    "squared_error",
     "total_variation",
+    "wasserstein",
+    "wrong",
 ]

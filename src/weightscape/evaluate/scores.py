@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from jaxtyping import ArrayLike
 
-from weightscape.core.checks import require_type
+from weightscape.core.checks import require, require_type
 from weightscape.evaluate.brier import brier
 from weightscape.evaluate.calibration import ece
 from weightscape.evaluate.coverage import coverage
@@ -21,10 +21,16 @@ from weightscape.predictive import Predictive
 
 
 class Scores(Mapping[str, float]):
-    """Scores by name; prints as one line."""
+    """Scores by name; prints as one line.
 
-    def __init__(self, values: Mapping[str, float]):
+    - `errors`: their standard errors where these are known, as `score_errors` finds them.
+    """
+
+    def __init__(self, values: Mapping[str, float], errors: Mapping[str, float] | None = None):
         self._values = dict(values)
+        self.errors: dict[str, float] = dict(errors or {})
+        unknown, remedy = sorted(self.errors.keys() - self._values.keys()), "Give errors of these scores only."
+        require(not unknown, "`errors` of Scores must belong to its scores", unknown, remedy)
 
     def __getitem__(self, name: str) -> float:
         return self._values[name]
@@ -36,10 +42,13 @@ class Scores(Mapping[str, float]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"Scores({self._values})"
+        return f"Scores({self._values}, errors={self.errors})" if self.errors else f"Scores({self._values})"
 
     def __str__(self) -> str:
-        return "  ".join(f"{name} {value:.4g}" for name, value in self._values.items())
+        return "  ".join(f"{name} {value:.4g}{self._error(name)}" for name, value in self._values.items())
+
+    def _error(self, name: str) -> str:
+        return f" ± {self.errors[name]:.2g}" if name in self.errors else ""
 
 
 def scores(predictive: Predictive, y: ArrayLike | list) -> Scores:
