@@ -26,7 +26,7 @@ with jax.enable_x64(True):  # numbers of settings keep their precision
         batch_size=64,
         learning_rate=1e-2,
         average=0.98,
-        architecture=ws.flow.Equivariant(SIZES),
+        architecture=ws.flow.Equivariant(SIZES, num_leapfrog=0),
         solver=ws.flow.FixedSteps(6, diffrax.Tsit5()),
         gap_every=0,
     )

@@ -5,6 +5,8 @@ from weightscape.evaluate.bootstrap import bootstrap, paired_difference
 from weightscape.evaluate.brier import brier
 from weightscape.evaluate.calibration import Reliability, ece, reliability
 from weightscape.evaluate.comparison import comparison_table
+from weightscape.evaluate.conformal import conformal_interval, conformal_sets
+from weightscape.evaluate.corruptions import ColumnNoise, Contrast, Corruption, GaussianBlur, PixelNoise
 from weightscape.evaluate.coverage import coverage, interval_width, pit
 from weightscape.evaluate.crps import crps, pointwise_crps
 from weightscape.evaluate.curves import CoverageCurve, PitHistogram, coverage_curve, miscalibration_area, pit_histogram
@@ -18,18 +20,26 @@ from weightscape.evaluate.resampling import Measured
 from weightscape.evaluate.score_errors import score_differences, score_errors
 from weightscape.evaluate.scores import Scores, scores
 from weightscape.evaluate.selective import RiskCoverage, aurc, risk_coverage
+from weightscape.evaluate.shift import ShiftedSplit, ShiftRow, shift_curve, shift_text, shifted_split
 from weightscape.evaluate.wasserstein import Wasserstein, pointwise_wasserstein, wasserstein
 
 __all__ = [
+    "ColumnNoise",
+    "Contrast",
+    "Corruption",
     "CoverageCurve",
     "EvidenceRow",
+    "GaussianBlur",
     "MeanScore",
     "Measured",
     "PitHistogram",
+    "PixelNoise",
     "PruningRow",
     "Reliability",
     "RiskCoverage",
     "Scores",
+    "ShiftRow",
+    "ShiftedSplit",
     "Wasserstein",
     "accuracy",
     "agreement",
@@ -39,6 +49,8 @@ __all__ = [
     "brier",
     "compare_evidence",
     "comparison_table",
+    "conformal_interval",
+    "conformal_sets",
     "coverage",
     "coverage_curve",
     "crps",
@@ -60,6 +72,9 @@ __all__ = [
     "score_differences",
     "score_errors",
     "scores",
+    "shift_curve",
+    "shift_text",
+    "shifted_split",
     "squared_error",
     "total_variation",
     "wasserstein",

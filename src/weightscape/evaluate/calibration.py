@@ -37,11 +37,16 @@ def reliability(p: Probabilities, y: ArrayLike | list, num_bins: int = NUM_BINS)
     table = probability_table(p)
     right = np.argmax(table, axis=1) == check_labels(y, table)
     confidence = table.max(axis=1)
-    bins = np.minimum((confidence * num_bins).astype(int), num_bins - 1)
+    bins = confidence_bins(confidence, num_bins)
     count = np.bincount(bins, minlength=num_bins)
     divisor = np.where(count > 0, count, np.nan)
     sums = [np.bincount(bins, weights=values, minlength=num_bins) for values in (confidence, right)]
     return Reliability(sums[0] / divisor, sums[1] / divisor, count)
+
+
+def confidence_bins(confidence: Float[np.ndarray, " point"], num_bins: int) -> Int[np.ndarray, " point"]:
+    """The bin of each confidence."""
+    return np.minimum((confidence * num_bins).astype(int), num_bins - 1)
 
 
 def ece(p: Probabilities, y: ArrayLike | list, num_bins: int = NUM_BINS) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import ArrayLike, Float
 
-from weightscape.evaluate.calibration import NUM_BINS
+from weightscape.evaluate.calibration import NUM_BINS, confidence_bins
 from weightscape.evaluate.crps import pointwise_crps
 from weightscape.evaluate.numbers import over_entries
 from weightscape.evaluate.probabilities import Probabilities, check_labels, probability_table
@@ -76,7 +76,7 @@ def calibration_gaps(p: Probabilities, y: ArrayLike | list, num_bins: int = NUM_
     """1[right] − confidence in the column of the point's bin, zero in the others; bins as in `reliability`."""
     table = probability_table(p)
     confidence = table.max(axis=1)
-    bins = np.minimum((confidence * num_bins).astype(int), num_bins - 1)
+    bins = confidence_bins(confidence, num_bins)
     return np.eye(num_bins)[bins] * (right(table, y) - confidence)[:, None]
 
 
