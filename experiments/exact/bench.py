@@ -9,7 +9,8 @@ import numpy as np
 from experiments.exact.settings import IDEAS, Case
 
 import weightscape as ws
-from weightscape.flow import Diffusion, Flow, OfPull
+from weightscape.core.numbers import number
+from weightscape.flow import Diffusion, Flow, OfPull, tuned_landing
 
 _NUM_OFF_DATA = 256
 NUM_JUDGED = 512
@@ -33,6 +34,12 @@ class Bench:
     def shorter(self) -> Flow | Diffusion:
         """The same in a quarter of the steps, for draws that are corrected otherwise."""
         return self._gone_in(max(8, self.case.num_path_steps // 4))
+
+    def landed(self, time: float) -> Diffusion:
+        """The pull to a time, in a quarter of the steps, and a landing from there."""
+        landing = dataclasses.replace(self.case.landing, time=number(time))
+        diffusion = Diffusion(self.flow, max(8, self.case.num_path_steps // 4), landing=landing)
+        return tuned_landing(jax.random.key(12), diffusion)
 
     def _gone_in(self, num_steps: int) -> Flow | Diffusion:
         is_pulled = isinstance(self.flow.objective.prediction, OfPull)

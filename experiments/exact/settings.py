@@ -6,7 +6,16 @@ import numpy as np
 
 import weightscape as ws
 from weightscape.data.images import mnist
-from weightscape.flow import Aligned, Equivariant, FixedSteps, OfTarget, OfVelocity, Straight
+from weightscape.flow import (
+    Aligned,
+    Equivariant,
+    FixedSteps,
+    Landing,
+    LogitNormalTimes,
+    OfTarget,
+    OfVelocity,
+    Straight,
+)
 from weightscape.metanet import Sizes
 
 
@@ -15,7 +24,8 @@ class Case:
     """A posterior, the chains that are its reference, and the flow that learns from them.
 
     - `num_weighed`, `num_particles`: draws that are weighed, and that are annealed.  `num_moves`: transitions of HMC.
-    - `num_path_steps`: of the diffusion of a pull.  `num_rows`: how many images, for mnist.
+    - `num_path_steps`: of the diffusion of a pull.  `landing`: how its last part is gone, in the stages that land.
+    - `num_rows`: how many images, for mnist.
     """
 
     dataset: str
@@ -27,6 +37,7 @@ class Case:
     num_particles: int
     num_moves: int
     num_path_steps: int = 512
+    landing: Landing = dataclasses.field(default_factory=lambda: Landing(num_levels=256))
     num_rows: int | None = None
 
     def data(self) -> ws.Dataset:
@@ -63,6 +74,7 @@ CASES = {
         num_particles=64,
         num_moves=2,
         num_path_steps=8,
+        landing=Landing(num_levels=4, num_leapfrog=4),
     ),
     "iris": Case(
         "iris",
@@ -89,13 +101,14 @@ CASES = {
     "mnist": Case(
         "mnist",
         (10,),
-        ws.HMC(num_chains=128, num_draws=20, num_warmup=200, num_leapfrog=128, thin=2, step_size=0.01),
+        ws.HMC(num_chains=64, num_draws=40, num_warmup=600, num_leapfrog=128, thin=2, step_size=0.01),
         None,
         _flow(3000, batch_size=64, largest_norm=10.0, architecture=Equivariant(guiding_rows=1000, num_leapfrog=8)),
         num_weighed=64,
         num_particles=0,
         num_moves=10,
         num_path_steps=256,
+        landing=Landing(num_levels=256, num_leapfrog=16, step_size=0.05),
         num_rows=10_000,
     ),
 }
@@ -104,6 +117,8 @@ _LARGE = Sizes(width=192, edge_width=48, num_blocks=6)
 
 IDEAS = {
     "pull, guided, swung": {},
+    "pull, guided, swung, late times fewer": {"times": LogitNormalTimes()},
+    "pull, guided without turns, swung": {"architecture": Equivariant(num_leapfrog=0)},
     "pull, guided": {"num_leapfrog": 0},
     "pull, swung": {"architecture": Equivariant(guided=False)},
     "velocity, guided": {"prediction": OfVelocity()},

@@ -30,6 +30,7 @@ _NUM_MOVED = 8192
 _FEW_WEIGHTS = 200
 _NUM_PROFILED = 512
 _FEW_LEAPFROG = 16
+_LANDING_TIMES = (0.01, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 _PROBES = Hutchinson(64)
 """For J, a mean: their noise adds nothing but noise, which is part of its standard error."""
@@ -71,6 +72,31 @@ def weigh(bench: Bench) -> dict[str, Any]:
     """log p(D) by weights, and how many of the draws count."""
     found = bench.drawer.evidence(jax.random.key(3), bench.case.num_weighed)
     return {f"weights_{name}": value for name, value in found._asdict().items()}
+
+
+def land(bench: Bench) -> dict[str, Any]:
+    """J of paths whose last part, from some time on, is a landing; from the first time on it is annealing alone."""
+    if not isinstance(bench.flow.objective.prediction, OfPull):
+        return {}
+    row: dict[str, Any] = {}
+    for time_ in _LANDING_TIMES:
+        made = bench.landed(time_)
+        gap = made.gap(jax.random.key(2), bench.held_out(), num_draws=NUM_JUDGED)
+        assert made.landing is not None
+        found = {"J": gap.value, "J_error": gap.standard_error, "spread_q": gap.spread_under_flow}
+        found |= {"step_size": float(made.landing.step_size)}
+        row |= {f"landed_{time_}_{name}": value for name, value in found.items()}
+    return row
+
+
+def weigh_landed(bench: Bench) -> dict[str, Any]:
+    """log p(D) by weights of paths that land, from where the case's landing says."""
+    if not isinstance(bench.flow.objective.prediction, OfPull):
+        return {}
+    found = bench.landed(float(bench.case.landing.time)).evidence(jax.random.key(3), bench.case.num_weighed)
+    alone = bench.landed(_LANDING_TIMES[0]).evidence(jax.random.key(3), bench.case.num_weighed)
+    row = {f"landed_{name}": value for name, value in found._asdict().items()}
+    return row | {f"alone_{name}": value for name, value in alone._asdict().items()}
 
 
 def anneal(bench: Bench) -> dict[str, Any]:
@@ -147,7 +173,9 @@ def gradients(bench: Bench) -> dict[str, Any]:
 STAGES = {
     "chains": chains,
     "judge": judge,
+    "land": land,
     "weigh": weigh,
+    "weigh_landed": weigh_landed,
     "correct": correct,
     "anneal": anneal,
     "ladder": ladder,

@@ -22,10 +22,12 @@ from weightscape.flow.flow_matching import FlowMatching
 from weightscape.flow.flow_transport import DiffusionTransport, FlowTransport
 from weightscape.flow.gap import Gap
 from weightscape.flow.grow import Grown, Growth, Round, grow_flow
+from weightscape.flow.landing import Landing
 from weightscape.flow.objective import LogitNormalTimes, OfPull, OfTarget, OfVelocity, UniformTimes
 from weightscape.flow.paths import Path, Straight, Trigonometric
 from weightscape.flow.source import PriorSource, Source, WhitenedSource, source_of
 from weightscape.flow.transport import Adaptive, FixedSteps, Solver, Transported, carry, carry_with_density
+from weightscape.flow.tuned_landing import tuned_landing
 
 __all__ = [
     "Adaptive",
@@ -51,6 +53,7 @@ __all__ = [
     "Hutchinson",
     "Independent",
     "JumpHMC",
+    "Landing",
     "LogitNormalTimes",
     "Moved",
     "OfPull",
@@ -78,5 +81,6 @@ __all__ = [
     "prior_draws",
     "small_flow",
     "source_of",
+    "tuned_landing",
     "weighted",
 ]

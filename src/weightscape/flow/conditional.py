@@ -9,6 +9,8 @@ In x₁ = μ + s u, with momentum m y and mass m = 1 + s² λ, λ a curvature of
 It keeps volumes, can be undone by a step of −h, and keeps H = −log L(x₁) + ½ u² + ½ m y² up to h². It is the exact
 motion where L is a normal of precision λ: f is then constant, and turns are around the mean of the targets, which is
 what the tangent is for. Nothing in it is singular, at times 0 and 1 included.
+
+On the way from a normal to these targets (`landing`) log L is β log L(x₁) + (1 − β) ĝ·(x₁ − μ), and λ is β λ.
 """
 
 from typing import NamedTuple
@@ -46,17 +48,19 @@ class State(NamedTuple):
 
 
 class Conditional(NamedTuple):
-    """p(x₁ | x_t), with μ = `middle` and s = `scale`."""
+    """p(x₁ | x_t), with μ = `middle` and s = `scale`; β = `power` and ĝ = `slope` lead to it."""
 
     target: Target
     stiffness: Stiffness
     middle: Float[Array, " weight"]
     scale: Scalar
+    power: Scalar | float = 1.0
+    slope: Float[Array, " weight"] | float = 0.0
 
     @property
     def mass(self) -> Float[Array, " axis"]:
         """m."""
-        return 1 + self.scale**2 * self.stiffness.values
+        return 1 + self.power * self.scale**2 * self.stiffness.values
 
     def place(self, u: Float[Array, " axis"]) -> Float[Array, " weight"]:
         """x₁."""
@@ -64,8 +68,7 @@ class Conditional(NamedTuple):
 
     def state(self, u: Float[Array, " axis"], y: Float[Array, " axis"]) -> State:
         """The state there."""
-        relative = lambda z: self.target.log_density(z) - self.target.source.log_density(z)
-        return State(u, y, *jax.value_and_grad(relative)(self.place(u)))
+        return State(u, y, *jax.value_and_grad(self.target.relative)(self.place(u)))
 
     def step(self, state: State, step_size: Scalar) -> State:
         """The state after a step of h = `step_size`."""
@@ -76,7 +79,13 @@ class Conditional(NamedTuple):
 
     def energy(self, state: State) -> Scalar:
         """H."""
-        return -state.log_likelihood + 0.5 * jnp.sum(state.u**2) + 0.5 * jnp.sum(self.mass * state.y**2)
+        log_likelihood = self.power * state.log_likelihood + (1 - self.power) * self.tangent(state.u)
+        return -log_likelihood + 0.5 * jnp.sum(state.u**2) + 0.5 * jnp.sum(self.mass * state.y**2)
+
+    def tangent(self, u: Float[Array, " axis"]) -> Scalar:
+        """ĝ·(x₁ − μ)."""
+        return jnp.sum(self.slope * (self.scale * self.stiffness.vector(u)))
 
     def _force(self, state: State) -> Float[Array, " axis"]:
-        return (self.scale * self.stiffness.along(state.gradient) + (self.mass - 1) * state.u) / self.mass
+        gradient = self.power * state.gradient + (1 - self.power) * self.slope
+        return (self.scale * self.stiffness.along(gradient) + (self.mass - 1) * state.u) / self.mass

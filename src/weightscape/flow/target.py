@@ -29,9 +29,13 @@ class Target(eqx.Module):
         """log p(D, θ(z)) + log |det ∂θ/∂z|."""
         return self.posterior.log_density(self.source.position(z)) + self.source.log_volume
 
+    def relative(self, z: Float[Array, " weight"]) -> Scalar:
+        """log r(z)."""
+        return self.log_density(z) - self.source.log_density(z)
+
     def gradient(self, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """∇ log r(z)."""
-        return jax.grad(lambda z: self.log_density(z) - self.source.log_density(z))(z)
+        return jax.grad(self.relative)(z)
 
     def gradients(self, z: Float[np.ndarray, "draw weight"]) -> Float[np.ndarray, "draw weight"]:
         """∇ log r of many vectors, a few hundred at a time."""
