@@ -20,7 +20,17 @@ def code_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-SLOW = ("densities", "flow", "geometry", "metanet", "samplers", "stuck_chains", "symmetry", "transformation_sampling")
+SLOW = (
+    "densities",
+    "flow",
+    "geometry",
+    "metanet",
+    "samplers",
+    "stuck_chains",
+    "symmetry",
+    "transformation_sampling",
+    "two_uncertainties",
+)
 """Documents whose code takes half a minute or more; `make docs` and `make test-all` run them."""
 
 
@@ -53,3 +63,21 @@ def test_glossary_defines_each_term_once_in_order():
     terms = re.findall(r"^\| \*\*(.+?)\*\*", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(terms) > 30
     assert terms == sorted(set(terms), key=str.lower)
+
+
+def test_numbers_of_the_choice_of_methods_stand_in_the_tables_that_it_links_to():
+    """A line's numbers with a point or a comma stand in one of the line's tables."""
+    path = ROOT / "docs" / "choosing.md"
+    paragraphs = re.split(r"\n(?=\||- |\n)", path.read_text(encoding="utf-8"))
+    claims = [each for each in paragraphs if re.search(r"\]\(\.\./(experiments|benchmarks)/", each)]
+    assert len(claims) > 12
+    for claim in claims:
+        linked = re.findall(r"\]\((\.\./(?:experiments|benchmarks)/[^)]+\.md)\)", claim)
+        told = "".join((path.parent / table).read_text(encoding="utf-8") for table in linked)
+        missing = [number for number in re.findall(r"\d[\d,]*[.,]\d+", claim) if not states(told, number)]
+        assert not missing, claim
+
+
+def states(text, number):
+    """Whether `number` stands in the text as it is, not as part of a longer one."""
+    return re.search(rf"(?<![\d.,]){re.escape(number)}(?!\d|[.,]\d)", text) is not None

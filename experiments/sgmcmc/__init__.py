@@ -1,0 +1,1 @@
+"""The posterior, the methods and the measures of `sgmcmc_table`."""

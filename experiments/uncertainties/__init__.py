@@ -1,0 +1,1 @@
+"""The measurements, the models and the picture of `two_uncertainties`."""
