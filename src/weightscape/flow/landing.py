@@ -42,13 +42,13 @@ class Landed(NamedTuple):
 class Landing(eqx.Module):
     """How the last part of a path is gone.
 
-    - `time`: where it begins; before it the model leads.
+    - `time`: where it begins; before it the model leads. The better the model the later.
     - `num_levels`: M; the divergence falls as 1/M.  `num_leapfrog`: steps of each trajectory.
     - `step_size`: of a step, as an angle; 2π is a full turn. `tuned_landing` finds one.
     - `bend`: β_j = (j / M)^bend; above 1 more of the steps are near the normal.
     """
 
-    time: Scalar = eqx.field(default=0.75, converter=number)
+    time: Scalar = eqx.field(default=0.6, converter=number)
     num_levels: int = eqx.field(static=True, default=128)
     num_leapfrog: int = eqx.field(static=True, default=8)
     step_size: Scalar = eqx.field(default=0.12, converter=number)
@@ -60,7 +60,7 @@ class Landing(eqx.Module):
         require_positive("`step_size` of Landing", self.step_size)
         require_positive("`bend` of Landing", self.bend)
         inside = bool(0 < self.time < 1)
-        require(inside, "`time` of Landing must lie between 0 and 1", float(self.time), "Pass 0.75, say.")
+        require(inside, "`time` of Landing must lie between 0 and 1", float(self.time), "Pass 0.6, say.")
 
     @property
     def num_gradients(self) -> int:
