@@ -79,8 +79,8 @@ def weighing_text(rows: Sequence[WeighedPredictive]) -> str:
                 "± error": row.log_density.standard_error,
                 "behind": row.behind.value,
                 "± its error": row.behind.standard_error,
-                "stacking": row.stacking,
-                "pseudo-BMA+": row.pseudo_bma_plus,
+                "stacking": round(row.stacking, 4),
+                "pseudo-BMA+": round(row.pseudo_bma_plus, 4),
             }
             for row in rows
         }
