@@ -42,10 +42,19 @@ def made_up(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(made_up, tmp_path_factory):
-    """A folder with three methods on all splits: more than there are were asked for."""
-    out = tmp_path_factory.mktemp("bench") / "uci"
+    """A folder with three methods on all splits: more than there are were asked for. Notes precisions beside it."""
+    out, seen = tmp_path_factory.mktemp("bench") / "uci", {}
+    score = bench_trials._scores
+
+    def noting(trial, dataset, progress):
+        seen[trial.name] = str(dataset.train.x.dtype)
+        return score(trial, dataset, progress)
+
     methods = ["--methods", "map,ensemble,laplace", "--set", "ensemble.num_members=2"]
-    assert run_command(["bench", "uci", *LINEAR, *methods, "--splits", "20", "--out", str(out), "--quiet"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bench_trials, "_scores", noting)
+        assert run_command(["bench", "uci", *LINEAR, *methods, "--splits", "20", "--out", str(out), "--quiet"]) == 0
+    (out.parent / "precisions.json").write_text(json.dumps(seen))
     return out
 
 
@@ -78,6 +87,11 @@ def test_each_split_is_scored_in_raw_units_after_scaling_by_its_own_training_row
         laplace = json.loads((finished / "trials" / f"made_up-{split:02d}-laplace.json").read_text())
         assert laplace["asked"]["double"] and not kept["asked"]["double"]
         assert laplace["scores"]["rmse"] == pytest.approx(kept["scores"]["rmse"], rel=2e-4)  # around the same mode
+
+
+def test_only_curvatures_need_double_precision(finished):
+    seen = json.loads((finished.parent / "precisions.json").read_text())
+    assert seen == {"map": "float32", "ensemble": "float32", "laplace": "float64"}
 
 
 def test_means_and_differences_are_those_of_the_trials(finished):
