@@ -25,16 +25,17 @@ def test_the_error_is_that_of_a_mean():
 def test_hard_splits_cancel_in_a_difference():
     hardness = np.array([0.0, 100.0, -40.0, 7.0])
     ours, theirs = rows("hmc", hardness + np.array([1, 2, 1, 2])), rows("ensemble", hardness)
-    difference, num_splits = difference_over_splits(ours, theirs)
-    assert num_splits == 4 and difference.value == pytest.approx(1.5)
+    difference = difference_over_splits(ours, theirs)
+    assert difference[2:] == (0, 4) and difference.value == pytest.approx(1.5)
+    assert difference_over_splits(theirs, ours).num_below == 4
     assert difference.standard_error == pytest.approx(math.sqrt(1 / 12))  # 4 · ¼ / (4 · 3)
     assert score_over_splits(ours, "nll").standard_error > 20
 
 
 def test_only_splits_of_both_are_compared():
     failed = SplitScores("made up", 9, "hmc", {}, 1.0, "it does not converge")
-    difference, num_splits = difference_over_splits([*rows("hmc", [5, 6, 8]), failed], rows("ensemble", [1, 2, 50], 1))
-    assert num_splits == 2 and difference.value == pytest.approx(((6 - 1) + (8 - 2)) / 2)
+    difference = difference_over_splits([*rows("hmc", [5, 6, 8]), failed], rows("ensemble", [1, 2, 50], 1))
+    assert difference.num_splits == 2 and difference.value == pytest.approx(((6 - 1) + (8 - 2)) / 2)
     with pytest.raises(InputError, match="must share a split, got none"):
         difference_over_splits(rows("hmc", [1.0]), rows("ensemble", [1.0], first=3))
 

@@ -30,6 +30,18 @@ class SplitScores(NamedTuple):
     failure: str | None = None
 
 
+class SplitDifference(NamedTuple):
+    """The mean of v_s − w_s over splits that two methods share, and its standard error.
+
+    - `num_below`: of `num_splits`, on how many v_s was below w_s.
+    """
+
+    value: float
+    standard_error: float
+    num_below: int
+    num_splits: int
+
+
 def over_splits(values: Sequence[float]) -> Measured:
     """The mean of one number for each split, and its standard error, which a single split does not have (NaN)."""
     require(len(values) > 0, "`values` of over_splits must hold at least one split", 0, "Pass one number for each.")
@@ -45,12 +57,13 @@ def score_over_splits(rows: Sequence[SplitScores], score: str) -> Measured:
 
 def difference_over_splits(
     first: Sequence[SplitScores], second: Sequence[SplitScores], score: str = "nll"
-) -> tuple[Measured, int]:
-    """The mean of `first` less `second` over the splits that both have, with its error; and how many those are."""
+) -> SplitDifference:
+    """`first` less `second`, over the splits that both have."""
     ours, theirs = _by_split(first, score), _by_split(second, score)
     shared = [split for split in ours if split in theirs]
     require(len(shared) > 0, "Methods that are compared must share a split", "none", "Run both on the same splits.")
-    return over_splits([ours[split] - theirs[split] for split in shared]), len(shared)
+    differences = [ours[split] - theirs[split] for split in shared]
+    return SplitDifference(*over_splits(differences), sum(each < 0 for each in differences), len(shared))
 
 
 def _by_split(rows: Sequence[SplitScores], score: str) -> dict[int, float]:
