@@ -21,6 +21,7 @@ def code_blocks(path):
 
 
 SLOW = (
+    "combining",
     "densities",
     "flow",
     "geometry",

@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 
 import weightscape
 from weightscape.cli.barrier import barrier
+from weightscape.cli.bench import bench
 from weightscape.cli.data import data
 from weightscape.cli.demo import demo
 from weightscape.cli.errors import Stopped, one_line
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 for _command in (demo, fit, predict, report, data, prior, evidence, symmetry, rebase, barrier, prune, flow):
     app.command()(_command)
+app.add_typer(bench, name="bench")
 
 
 def _show_version(asked: bool) -> bool:

@@ -64,6 +64,15 @@ def running_lppd(draws: Draws, batch: Batch) -> RunningLppd:
     return RunningLppd(by_chain - len(x) * (totals[:-1] + unit), pooled - len(x) * (totals[-1] + unit), len(x))
 
 
+def log_likelihoods(draws: Draws, batch: Batch) -> Float[np.ndarray, "chain draw point"]:
+    """log p(y_i | x_i, θ) of every draw at every point of `batch`, in original units and double precision."""
+    x, y = _network_rows(draws, batch)
+    table = np.zeros((draws.num_chains, draws.num_draws, len(x)))
+    for points, stretch, log_density in stream(_log_densities, draws.model, draws.params, x, y):
+        table[:, stretch, points] = log_density
+    return table - (0.0 if draws.scaling is None else float(draws.scaling.log_target_scale()))
+
+
 def _accumulate(
     before: Float[np.ndarray, "row point"], terms: Float[np.ndarray, "chain draw point"]
 ) -> Float[np.ndarray, "row draw point"]:

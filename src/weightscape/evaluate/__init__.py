@@ -16,12 +16,15 @@ from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
 from weightscape.evaluate.nll import nll
 from weightscape.evaluate.pointwise import MeanScore, squared_error, wrong
 from weightscape.evaluate.pruning import PruningRow, pruning_curve, pruning_text
+from weightscape.evaluate.pseudo_bma import pseudo_bma_plus_weights, pseudo_bma_weights
 from weightscape.evaluate.resampling import Measured
 from weightscape.evaluate.score_errors import score_differences, score_errors
 from weightscape.evaluate.scores import Scores, scores
 from weightscape.evaluate.selective import RiskCoverage, aurc, risk_coverage
 from weightscape.evaluate.shift import ShiftedSplit, ShiftRow, shift_curve, shift_text, shifted_split
+from weightscape.evaluate.stacking import stacking_weights
 from weightscape.evaluate.wasserstein import Wasserstein, pointwise_wasserstein, wasserstein
+from weightscape.evaluate.weighing import WeighedPredictive, weigh, weighing_text
 
 __all__ = [
     "ColumnNoise",
@@ -41,6 +44,7 @@ __all__ = [
     "ShiftRow",
     "ShiftedSplit",
     "Wasserstein",
+    "WeighedPredictive",
     "accuracy",
     "agreement",
     "aurc",
@@ -66,6 +70,8 @@ __all__ = [
     "pointwise_wasserstein",
     "pruning_curve",
     "pruning_text",
+    "pseudo_bma_plus_weights",
+    "pseudo_bma_weights",
     "reliability",
     "risk_coverage",
     "rmse",
@@ -76,7 +82,10 @@ __all__ = [
     "shift_text",
     "shifted_split",
     "squared_error",
+    "stacking_weights",
     "total_variation",
     "wasserstein",
+    "weigh",
+    "weighing_text",
     "wrong",
 ]

@@ -5,6 +5,7 @@ from weightscape.predictive.function_gaussian import FunctionGaussian, function_
 from weightscape.predictive.linearised import predict_linearised
 from weightscape.predictive.links import Exact, FunctionSamples, LaplaceBridge, Link, Probit
 from weightscape.predictive.marginal import RegressionDensity
+from weightscape.predictive.mix import mix
 from weightscape.predictive.predict import predict
 from weightscape.predictive.predictive import Predictive
 from weightscape.predictive.regression import component_moments
@@ -22,6 +23,7 @@ __all__ = [
     "RegressionDensity",
     "component_moments",
     "function_gaussian",
+    "mix",
     "predict",
     "predict_linearised",
     "predict_result",
