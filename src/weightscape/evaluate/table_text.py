@@ -10,27 +10,29 @@ from weightscape.core.checks import require
 
 Row = Sequence[str]
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "_": r"\_",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "≥": r"$\geq$",
-    "–": "--",
-    "…": r"\dots{}",
-    "\u2009": r"\,",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "_": r"\_",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "≥": r"$\geq$",
+        "–": "--",
+        "…": r"\dots{}",
+        "\u2009": r"\,",
+    }
+)
 
 
 def markdown_table(header: Row, body: Sequence[Row]) -> str:
@@ -75,8 +77,7 @@ def latex_table(header: Row, body: Sequence[Row]) -> str:
     \hline
     \end{tabular}
     """
-    escape = lambda cell: "".join(_LATEX.get(sign, sign) for sign in cell)
-    lines, widths = _laid_out(header, body, escape, left=True)
+    lines, widths = _laid_out(header, body, lambda cell: cell.translate(_LATEX), left=True)
     first, *rest = [f"{' & '.join(line)} \\\\" for line in lines]
     columns = "l" + "r" * (len(widths) - 1)
     top, rule, end = f"\\begin{{tabular}}{{{columns}}}", r"\hline", r"\end{tabular}"
