@@ -81,9 +81,9 @@ class MethodContender(Contender):
     places: Places
 
     def identity(self) -> Identity:
-        key, method, posterior = jax.random.key(self.job.run.seed), self.job.choice.method, self.job.posterior
+        seed, method, posterior = self.job.run.seed, self.job.choice.method, self.job.posterior
         more = {"num_draws": getattr(method, "num_draws", None), "model": encode_header(Header.of(posterior)).tree}
-        return {**run_identity(key, method, posterior), **more}
+        return {"seed": seed, **more, **run_identity(jax.random.key(seed), method, posterior)}
 
     def run(self, folder: Path, progress: Progress, *, resume: bool) -> dict[str, Any]:
         run_job(self.job, folder, progress, resume=resume, continues=resume and (folder / RUN).exists())

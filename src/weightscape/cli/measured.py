@@ -4,6 +4,7 @@ It is written when a run ends, finished or stopped by the user, and is the last 
 none, so the seconds since its last end are not counted.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any, NamedTuple
 from weightscape.cli.run_folder import MEASURED, require_free
 from weightscape.core.checks import require
 from weightscape.core.files import read_json, write_json
+from weightscape.report.style import shortened
 
 Identity = Mapping[str, Any]
 """What makes a run this run and no other, as plain JSON."""
 
 _MORE_DRAWS = "num_draws"
+_MOST_CHARACTERS = 40
 _STRUCTURE = ("settings", "fields", "values", "dict", "tuple")
 """Words of the stored form that a reader need not see."""
 
@@ -71,7 +74,9 @@ def _differences(asked: Any, came: Any, path: tuple[str, ...] = ()) -> Iterator[
 
 
 def _plain(value: Any) -> str:
-    """A stored value as a reader would write it."""
+    """A stored value as a reader would write it; numbers are stored as text, with all their digits."""
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
-    return str(value)
+    with contextlib.suppress(TypeError, ValueError):
+        return f"{float(value):.6g}"
+    return shortened(str(value), _MOST_CHARACTERS)

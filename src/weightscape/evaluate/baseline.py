@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float, Int
+from threadpoolctl import threadpool_limits
 
 from weightscape.core.checks import require, shape_of
 from weightscape.data import Batch, Scaling
 from weightscape.predictive import Predictive, given_classes, given_normals
 
 Table = Float[np.ndarray, "point column"]
+
+_MANY_ROWS = 10_000
 
 
 class FittedBaseline(NamedTuple):
@@ -74,7 +77,7 @@ def scaled_targets(train: Batch) -> Float[np.ndarray, " point"]:
     return np.asarray(train.y if train.scaling is None else train.scaling.targets(train.y), np.float64)
 
 
-def class_table(found: Table, seen: Int[np.ndarray, " seen"], num_classes: int) -> Table:
+def class_table(found: Float[np.ndarray, "point seen"], seen: Int[np.ndarray, " seen"], num_classes: int) -> Table:
     """Probabilities of the classes that were `seen` in training, in a table of all of them."""
     table = np.zeros((len(found), num_classes))
     table[:, seen] = found
@@ -87,6 +90,11 @@ def told(fit: Callable[[], Any]) -> tuple[Any, tuple[str, ...]]:
         warnings.simplefilter("always")
         result = fit()
     return result, tuple(dict.fromkeys(" ".join(str(one.message).split()).partition(". ")[0] for one in caught))
+
+
+def threads(num_rows: int) -> threadpool_limits:
+    """As many threads as so many rows are worth: with few, threads that wait for each other take most of the time."""
+    return threadpool_limits(1 if num_rows < _MANY_ROWS else None)
 
 
 def array_bytes(thing: object) -> int:

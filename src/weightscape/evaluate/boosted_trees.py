@@ -28,6 +28,7 @@ from weightscape.evaluate.baseline import (
     class_table,
     scaled_columns,
     scaled_targets,
+    threads,
     told,
 )
 
@@ -54,7 +55,10 @@ class BoostedTrees(Baseline):
         require_count("`num_folds` of BoostedTrees", self.num_folds, least=2)
 
     def fit(self, train: Batch, num_classes: int | None, *, seed: int) -> FittedBaseline:
-        return self._fit_numbers(train, seed) if num_classes is None else self._fit_classes(train, num_classes, seed)
+        with threads(len(train)):
+            if num_classes is None:
+                return self._fit_numbers(train, seed)
+            return self._fit_classes(train, num_classes, seed)
 
     def _fit_numbers(self, train: Batch, seed: int) -> FittedBaseline:
         x, y = scaled_columns(train.x, train.scaling), scaled_targets(train)
@@ -63,7 +67,9 @@ class BoostedTrees(Baseline):
         model, notes = told(lambda: learner.fit(x, y))
 
         def table(new: ArrayLike) -> Table:
-            mean = model.predict(scaled_columns(new, train.scaling))
+            x_new = scaled_columns(new, train.scaling)
+            with threads(len(x_new)):
+                mean = model.predict(x_new)
             return np.stack([mean, np.zeros(len(mean)), np.full(len(mean), noise)], axis=1)
 
         notes = tuple(dict.fromkeys((*warned, *notes)))
@@ -75,7 +81,9 @@ class BoostedTrees(Baseline):
         model, notes = told(lambda: learner.fit(x, np.asarray(train.y)))
 
         def table(new: ArrayLike) -> Table:
-            found = np.asarray(model.predict_proba(scaled_columns(new, train.scaling)))
+            x_new = scaled_columns(new, train.scaling)
+            with threads(len(x_new)):
+                found = np.asarray(model.predict_proba(x_new))
             return class_table(found, np.asarray(model.classes_), num_classes)
 
         return FittedBaseline(table, "classification", train.scaling, array_bytes(model), notes)

@@ -28,6 +28,7 @@ from weightscape.evaluate.baseline import (
     class_table,
     scaled_columns,
     scaled_targets,
+    threads,
     told,
 )
 
@@ -46,7 +47,7 @@ class GaussianProcess(Baseline):
     >>> print(scores(fitted.predict(data.test.x), data.test.y))         # doctest: +SKIP
     """
 
-    most_rows: int = 300
+    most_rows: int = 500
 
     def __post_init__(self):
         require_count("`most_rows` of GaussianProcess", self.most_rows, least=2)
@@ -55,7 +56,8 @@ class GaussianProcess(Baseline):
         kept, notes = _chosen(len(train), self.most_rows, seed)
         rows = Batch(train.x[kept], train.y[kept], train.scaling)
         fit = _fit_numbers if num_classes is None else _fit_classes
-        found = fit(rows, num_classes or 0, seed)
+        with threads(len(rows)):
+            found = fit(rows, num_classes or 0, seed)
         return found._replace(notes=(*notes, *found.notes))
 
 
@@ -74,7 +76,9 @@ def _fit_numbers(rows: Batch, _num_classes: int, seed: int) -> FittedBaseline:
     noise = float(np.sqrt(model.kernel_.k2.noise_level))
 
     def table(new: ArrayLike) -> Table:
-        mean, std = model.predict(scaled_columns(new, rows.scaling), return_std=True)
+        x_new = scaled_columns(new, rows.scaling)
+        with threads(len(x_new)):
+            mean, std = model.predict(x_new, return_std=True)
         epistemic = np.sqrt(np.maximum(std**2 - noise**2, 0))
         return np.stack([centre + width * mean, width * epistemic, np.full(len(mean), width * noise)], axis=1)
 
@@ -89,7 +93,9 @@ def _fit_classes(rows: Batch, num_classes: int, seed: int) -> FittedBaseline:
     model, notes = told(lambda: learner.fit(x, np.asarray(rows.y)))
 
     def table(new: ArrayLike) -> Table:
-        found = np.asarray(model.predict_proba(scaled_columns(new, rows.scaling)))
+        x_new = scaled_columns(new, rows.scaling)
+        with threads(len(x_new)):
+            found = np.asarray(model.predict_proba(x_new))
         return class_table(found, np.asarray(model.classes_), num_classes)
 
     return FittedBaseline(table, "classification", rows.scaling, array_bytes(model), notes)

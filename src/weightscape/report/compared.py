@@ -58,8 +58,8 @@ def brief_table(title: str, entries: Mapping[str, Entry]) -> Table:
     found = [entry.compared for entry in entries.values() if entry.compared is not None]
     scores = [name for name in dict.fromkeys(name for one in found for name in one.scores) if name in _BRIEF]
     near = list(dict.fromkeys(name for one in found for name in one.nearness))
-    value = lambda numbers, name: shown(numbers[name]) if name in numbers else "–"
-    told = lambda one: [value(one.scores, name) for name in scores] + [value(one.nearness, name) for name in near]
+    far = lambda one, name: _distance(one.nearness[name]) if name in one.nearness else "–"
+    told = lambda one: [shown(one.scores[name]) for name in scores] + [far(one, name) for name in near]
     rows = tuple(
         (name, *(["–"] * len(scores + near) if entry.compared is None else told(entry.compared)), _cost(entry)[0])
         for name, entry in entries.items()
@@ -86,7 +86,7 @@ def _scored(compared: Compared | None, scores: Sequence[str], near: Sequence[str
         return ["–"] * (len(scores) + len(near))
     errors = compared.scores.errors
     cells = [f"{shown(compared.scores[name])} ± {errors[name]:.2g}" for name in scores]
-    return [*cells, *(shown(compared.nearness[name]) if name in compared.nearness else "–" for name in near)]
+    return [*cells, *(_distance(compared.nearness[name]) if name in compared.nearness else "–" for name in near)]
 
 
 def _cost(entry: Entry) -> tuple[str, str, str]:
@@ -97,6 +97,11 @@ def _cost(entry: Entry) -> tuple[str, str, str]:
 
 def _bytes(number: int) -> str:
     return f"{number / 1e6:.1f} MB" if number >= 100_000 else f"{number / 1e3:.1f} kB"
+
+
+def _distance(value: float) -> str:
+    """Small ones are mostly noise, so that two digits are enough."""
+    return shown(value) if value >= 0.01 else f"{value:.2g}"
 
 
 def _note(entry: Entry) -> str:
@@ -110,12 +115,12 @@ def _nearest(entries: Mapping[str, Entry], reference: Reference) -> str:
         return ""
     name = min(near, key=lambda each: near[each][measure])
     same = f" and the same class for {percent(near[name]['agreement'])}" if "agreement" in near[name] else ""
-    told = f"Nearest to {reference.name} is {name}, with {measure} {shown(near[name][measure])}{same}"
+    told = f"Nearest to {reference.name} is {name}, with {measure} {_distance(near[name][measure])}{same}"
     times = [entries[each].seconds for each in (name, reference.name)]
     if None not in times:
         told += f", in {duration(times[0] or 0)} against {duration(times[1] or 0)}"
     if reference.halves is not None:
-        told += f"; two halves of {reference.name} are {shown(reference.halves[measure])} apart"
+        told += f"; two halves of {reference.name} are {_distance(reference.halves[measure])} apart"
     return f"{told}."
 
 
