@@ -75,8 +75,9 @@ def _differences(asked: Any, came: Any, path: tuple[str, ...] = ()) -> Iterator[
 
 def _plain(value: Any) -> str:
     """A stored value as a reader would write it; numbers are stored as text, with all their digits."""
-    while isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    with contextlib.suppress(TypeError, ValueError):
-        return f"{float(value):.6g}"
+    if isinstance(value, list) and len(value) == 1:
+        return _plain(value[0])
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return f"{float(value):.6g}"
     return shortened(str(value), _MOST_CHARACTERS)
