@@ -10,12 +10,12 @@ from weightscape.evaluate import coverage_curve, reliability
 from weightscape.report import (
     Cost,
     Entry,
+    Measure,
     Picture,
     Reference,
     Scatter,
     bands,
     line,
-    nearness_name,
     plane,
     plot_bands,
     plot_class_maps,
@@ -69,23 +69,22 @@ def _calibration(dataset: Dataset, results: Mapping[str, Result]) -> Picture:
 
 
 def _cost(entries: Mapping[str, Entry], reference: Reference | None) -> Picture:
-    measure = nearness_name(entries)
-    scored = {name: entry for name, entry in entries.items() if entry.compared is not None}
-    if measure is None or reference is None:
-        costs = {
-            name: Cost(one.seconds or 0.0, one.compared.scores["nll"]) for name, one in scored.items() if one.compared
-        }
+    found = {name: (one.seconds or 0.0, one.compared) for name, one in entries.items() if one.compared is not None}
+    names = list(dict.fromkeys(name for _, compared in found.values() for name in compared.nearness))
+    if reference is None or not names:
+        costs = {name: Cost(seconds, compared.scores["nll"]) for name, (seconds, compared) in found.items()}
         caption = "Down and to the left is better: a smaller NLL on the test rows, sooner."
-        return Picture("cost", "NLL against time", caption, plot_cost(costs, score_name("nll")))
-    costs = {
-        name: Cost(one.seconds or 0.0, one.compared.nearness[measure])
-        for name, one in scored.items()
-        if one.compared and measure in one.compared.nearness
+        return Picture("cost", "NLL against time", caption, plot_cost({score_name("nll"): Measure(costs)}))
+    measures = {
+        f"{name} with {reference.name}" if name == "agreement" else f"{name} to {reference.name}": Measure(
+            {each: Cost(seconds, one.nearness[name]) for each, (seconds, one) in found.items() if name in one.nearness},
+            None if reference.halves is None else reference.halves[name],
+            f"two halves of {reference.name}",
+        )
+        for name in names
     }
-    level = None if reference.halves is None else reference.halves[measure]
-    figure = plot_cost(
-        costs, f"{measure} to {reference.name}", level=level, level_name=f"two halves of {reference.name}"
+    seconds = entries[reference.name].seconds or 0
+    caption = (
+        f"How near each method comes to {reference.name}, which took {seconds:.0f} seconds; to the left is sooner."
     )
-    seconds = entries[reference.name].seconds
-    caption = f"Down and to the left is better: nearer to {reference.name}, sooner than its {seconds or 0:.0f} seconds."
-    return Picture("cost", f"Nearness to {reference.name} against time", caption, figure)
+    return Picture("cost", f"Nearness to {reference.name} against time", caption, plot_cost(measures))

@@ -82,11 +82,9 @@ def fit(  # noqa: PLR0913  the options of a command are its arguments
     dataset = load_source(Request(source, target, task, tuple(ignore or ()), test_fraction, seed))
     model = choose_model(dataset, ModelOptions(hidden, activation, prior_scale, noise, heteroscedastic))
     options = MethodOptions(method, chains, draws, minutes, tuple(set_ or ()))
-    job = prepare_job(
-        dataset, model, options, ConductOptions(start, restart, strict, keep_all), (Path(source).name, seed)
-    )
-    screen.say(str(dataset))
-    screen.say(f"Method: {job.choice.why}")
+    conduct = ConductOptions(start, restart, strict, keep_all)
+    job = prepare_job(dataset, model, options, conduct, (Path(source).name, seed))
+    screen.say(f"{dataset}\nMethod: {job.choice.why}")
     run_job(job, folder, bound, resume=resume, continues=continues)
     _show(finish_run(folder, job.run, folder), screen, began)
 

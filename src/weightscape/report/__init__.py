@@ -8,7 +8,7 @@ from weightscape.report.chains import convergence_table, health_table
 from weightscape.report.class_map import plane, plot_class_map, plot_class_maps
 from weightscape.report.compared import Entry, Reference, brief_table, compared_finding, compared_table, nearness_name
 from weightscape.report.convergence import plot_convergence, plot_lppd
-from weightscape.report.cost import Cost, plot_cost
+from weightscape.report.cost import Cost, Measure, plot_cost
 from weightscape.report.doubt import plot_doubt
 from weightscape.report.evidences import Candidate, evidence_table, plot_evidence
 from weightscape.report.flow_evidence import plot_log_evidences
@@ -38,6 +38,7 @@ __all__ = [
     "Entry",
     "Fitted",
     "Gallery",
+    "Measure",
     "Picture",
     "Reference",
     "Report",

@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from weightscape.core.checks import require
 from weightscape.predictive import Predictive
-from weightscape.report.style import ALEATORIC, DATA, EPISTEMIC, INK, TOTAL, TRUTH, canvas, styled
+from weightscape.report.style import ALEATORIC, DATA, EPISTEMIC, INK, TOTAL, TRUTH, canvas, is_first_column, styled
 
 _LEVEL = 0.9
 _MOST_COLUMNS = 4
@@ -61,12 +61,11 @@ def plot_bands(
     width = 6.6 if len(panels) == 1 else 4.6
     height = 4.0 if len(panels) == 1 else 3.7
     figure, axes = canvas(len(panels), width=width, height=height, share_y=True, columns=_MOST_COLUMNS)
-    for i, (axis, (title, line)) in enumerate(zip(axes, panels.items(), strict=True)):
+    for axis, (title, line) in zip(axes, panels.items(), strict=True):
         _draw(axis, line, data)
         axis.set_title(title)
         axis.set_xlabel(x_label)
-        if i % _MOST_COLUMNS == 0:
-            axis.set_ylabel(y_label)
+        axis.set_ylabel(y_label if is_first_column(axis) else "")
     axes[0].set_ylim(*_vertical_range(data.y, window))
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if len(panels) == 1 else 6))

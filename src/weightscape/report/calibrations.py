@@ -11,13 +11,13 @@ from weightscape.report.style import MUTED, canvas, colour, styled
 
 _MARKERS = "osD^vPX*"
 _MARGIN = 0.06
-_LEAST_POINTS = 5
+_LEAST_POINTS = 10
 """Of a bin: the share that is right of fewer is mostly chance."""
 
 
 @styled
 def plot_reliabilities(curves: Mapping[str, Reliability]) -> Figure:
-    """Accuracy against mean confidence, a line for each method; bins with fewer than five rows are left out."""
+    """Accuracy against mean confidence, a line for each method; bins with fewer than ten rows are left out."""
     figure, (axis,) = canvas(width=7.4, height=4.6)
     draw_diagonal(axis)
     lowest = 1.0

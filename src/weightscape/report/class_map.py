@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from weightscape.report.style import EPISTEMIC, INK, canvas, colour, fading, mix, shortened, styled
+from weightscape.report.style import EPISTEMIC, INK, canvas, colour, fading, is_first_column, mix, shortened, styled
 
 _SIDE = 80
 _MARGIN = 0.35
@@ -72,13 +72,12 @@ def plot_class_maps(
 ) -> Figure:
     """One panel of probabilities for each name, up to four side by side."""
     figure, axes = canvas(len(panels), width=3.4, height=3.2, share_y=True, columns=_MOST_COLUMNS)
-    for i, (axis, (title, probabilities)) in enumerate(zip(axes, panels.items(), strict=True)):
+    for axis, (title, probabilities) in zip(axes, panels.items(), strict=True):
         _draw_classes(axis, grid, probabilities)
         _draw_points(axis, x, y, classes)
         axis.grid(visible=False)
-        axis.set(
-            title=title, xlabel=shortened(inputs[0]), ylabel=shortened(inputs[1]) if i % _MOST_COLUMNS == 0 else ""
-        )
+        y_label = shortened(inputs[1]) if is_first_column(axis) else ""
+        axis.set(title=title, xlabel=shortened(inputs[0]), ylabel=y_label)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure

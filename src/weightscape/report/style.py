@@ -69,14 +69,20 @@ class Canvas(NamedTuple):
 def canvas(
     num_panels: int = 1, *, width: float = 5.4, height: float = 3.9, share_y: bool = False, columns: int | None = None
 ) -> Canvas:
-    """An empty figure of panels in rows of `columns`, or in one; `width` and `height` are those of one, in inches."""
-    columns = min(columns or num_panels, num_panels)
-    rows = -(-num_panels // columns)
+    """An empty figure of panels in rows of up to `columns`; `width` and `height` are those of one panel, in inches."""
+    rows = -(-num_panels // (columns or num_panels))
+    columns = -(-num_panels // rows)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     panels = figure.subplots(rows, columns, sharey=share_y, squeeze=False).ravel()
     for unused in panels[num_panels:]:
         unused.set_axis_off()
     return Canvas(figure, tuple(panels[:num_panels]))
+
+
+def is_first_column(axis: Axes) -> bool:
+    """Whether a panel of a canvas stands at the left end of its row."""
+    place = axis.get_subplotspec()
+    return place is None or place.is_first_col()
 
 
 def colour(i: int) -> str:
