@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from tests.cli.test_cli_stopped import Impatient
+from tests.cli.test_evidence import tiny_flow
 
 import weightscape as ws
 from weightscape.cli.main import run_command
@@ -121,13 +122,20 @@ def test_a_method_that_fails_does_not_lose_the_others(tmp_path, capsys):
     assert run_command([*command[:-2], "--set", "sghmc.num_draws=0", "--out", str(tmp_path)]) == 2
 
 
+class Hurried(Impatient):
+    """Interrupts sampling in whichever contender comes to it."""
+
+    def start(self, label, total):
+        super().start(label.rpartition(": ")[2], total)
+
+
 @pytest.mark.slow
 def test_an_interruption_keeps_what_is_there(tmp_path, capsys, monkeypatch):
     options = ["--baselines", "none", "--methods", "map,hmc", "--set", "map.num_steps=20", "--hidden", "2"]
     options += ["--set", "hmc.num_chains=2", "--set", "hmc.num_draws=400"]
     command = ["compare", "noisy_line", *options, "--out", str(tmp_path), "--quiet"]
     with monkeypatch.context() as patch:
-        patch.setattr("weightscape.cli.screen.Silent", Impatient)
+        patch.setattr("weightscape.cli.screen.Silent", Hurried)
         assert run_command(command) == 130
     assert capsys.readouterr().err.splitlines() == [
         f"weightscape: Stopped during hmc. Finished runs and the draws so far are kept in `{tmp_path}`; repeat the "
@@ -164,7 +172,8 @@ def test_mistakes_are_one_line(tmp_path, capsys, options, message):
 
 
 @pytest.mark.slow
-def test_a_flow_takes_part(tmp_path):
+def test_a_flow_takes_part(tmp_path, monkeypatch):
+    monkeypatch.setattr("weightscape.cli.choose.small_flow", tiny_flow)
     settings = ["sampler.num_draws=40", "sampler.num_warmup=40", "sampler.num_leapfrog=4", "flow.num_steps=50"]
     words = [word for text in settings for word in ("--set", f"flow.{text}")]
     words += ["--set", "hmc.num_draws=40", "--set", "hmc.num_warmup=40"]
