@@ -21,6 +21,7 @@ from weightscape.report import (
     plot_cost,
     plot_coverages,
     plot_reliabilities,
+    rhat_note,
 )
 
 
@@ -76,6 +77,10 @@ def test_chains_that_do_not_agree_are_no_reference():
     doubtful = compared_finding(ENTRIES, REFERENCE._replace(rhat=1.2))
     assert "The chains of hmc do not agree (R̂ 1.20 in function space): distances to it mean little" in doubtful
     assert "do not agree" not in compared_finding(ENTRIES, REFERENCE._replace(rhat=None))
+
+
+def test_chains_that_do_not_agree_have_a_note():
+    assert rhat_note(1.06) == "chains do not agree: R̂ 1.06" and rhat_note(1.05) == rhat_note(None) == ""
 
 
 def test_without_a_reference_only_the_best_is_named():

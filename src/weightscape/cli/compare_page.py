@@ -3,7 +3,6 @@
 table.txt, table.md, table.tex     the same table for a log, a document, a paper
 """
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +31,6 @@ from weightscape.report import (
     compared_finding,
     compared_table,
 )
-from weightscape.report.chain_checks import check_chains
 from weightscape.report.describe import described
 from weightscape.report.numbers import counted
 
@@ -93,9 +91,7 @@ def _reference(name: str, result: Result, dataset: Dataset) -> Reference:
     draws = result.draws
     if draws is None or draws.facts.get(LINEARISED, False):
         return Reference(name)
-    checks = check_chains(draws, dataset.test)
-    rhat = None if checks is None else checks.diagnostics.worst_rhat
-    return Reference(name, halves_nearness(draws, np.asarray(dataset.test.x)), rhat)
+    return Reference(name, halves_nearness(draws, np.asarray(dataset.test.x)), result.rhat)
 
 
 def _settings(comparison: Comparison, dataset: Dataset, model: Model, asked: Asked) -> dict[str, str]:
@@ -129,9 +125,8 @@ def _result(comparison: Comparison, dataset: Dataset, asked: Asked) -> dict[str,
 
 
 def _reference_result(reference: Reference) -> dict[str, Any]:
-    rhat = reference.rhat if reference.rhat is not None and math.isfinite(reference.rhat) else None
     halves = None if reference.halves is None else dict(reference.halves)
-    return {"name": reference.name, "rhat": rhat, "halves": halves}
+    return {"name": reference.name, "rhat": reference.rhat, "halves": halves}
 
 
 def _entry_result(entry: Entry) -> dict[str, Any]:

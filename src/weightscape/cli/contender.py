@@ -30,6 +30,9 @@ from weightscape.inference import LINEARISED
 from weightscape.inference.gradient_count import num_gradients
 from weightscape.inference.method import data_digest, run_identity
 from weightscape.predictive import Predictive
+from weightscape.report import rhat_note
+from weightscape.report.chain_checks import function_rhat
+from weightscape.report.numbers import counted
 
 PREDICTIONS = "predictions.safetensors"
 
@@ -45,6 +48,7 @@ class Result(NamedTuple):
     """What a contender came to.
 
     - `test`, `picture`: its predictions at the places.  `draws`: where it has some.
+    - `rhat`: the worst R̂ of its chains in function space, where it has chains.
     - `seconds`, `num_gradients`, `num_bytes`: its cost.  `notes`: what a reader should know.
     """
 
@@ -55,6 +59,7 @@ class Result(NamedTuple):
     num_gradients: float | None
     num_bytes: int
     notes: tuple[str, ...] = ()
+    rhat: float | None = None
 
 
 class Contender(abc.ABC):
@@ -93,10 +98,9 @@ class MethodContender(Contender):
         draws = read_draws(folder)
         at, _ = forecast(folder, draws)
         count = num_gradients(self.job.choice.method, self.job.posterior.num_points)
-        left_out = [f"{len(draws.health.left_out)} chains left out"] if draws.health.left_out else []
-        return Result(
-            *_everywhere(at, self.places), draws, measured.seconds, count, _num_bytes(folder, draws), tuple(left_out)
-        )
+        rhat = function_rhat(draws, self.job.dataset.test)
+        cost = measured.seconds, count, _num_bytes(folder, draws)
+        return Result(*_everywhere(at, self.places), draws, *cost, _notes(draws, rhat), rhat)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,6 +159,12 @@ def _everywhere(at: Callable[[Any], Predictive], places: Places) -> tuple[Predic
 
 def _named(places: Places) -> dict[str, np.ndarray]:
     return {name: x for name, x in places._asdict().items() if x is not None}
+
+
+def _notes(draws: Draws, rhat: float | None) -> tuple[str, ...]:
+    left_out = len(draws.health.left_out)
+    told = (f"{counted(left_out, 'chain')} left out" if left_out else "", rhat_note(rhat))
+    return tuple(note for note in told if note)
 
 
 def _num_bytes(folder: Path, draws: Draws) -> int:

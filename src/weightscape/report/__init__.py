@@ -6,7 +6,15 @@ from weightscape.report.calibration import plot_coverage, plot_reliability
 from weightscape.report.calibrations import plot_coverages, plot_reliabilities
 from weightscape.report.chains import convergence_table, health_table
 from weightscape.report.class_map import plane, plot_class_map, plot_class_maps
-from weightscape.report.compared import Entry, Reference, brief_table, compared_finding, compared_table, nearness_name
+from weightscape.report.compared import (
+    Entry,
+    Reference,
+    brief_table,
+    compared_finding,
+    compared_table,
+    nearness_name,
+    rhat_note,
+)
 from weightscape.report.convergence import plot_convergence, plot_lppd
 from weightscape.report.cost import Cost, Measure, plot_cost
 from weightscape.report.doubt import plot_doubt
@@ -87,6 +95,7 @@ __all__ = [
     "pruning_table",
     "render_page",
     "report_run",
+    "rhat_note",
     "route_through",
     "score_table",
     "symmetry_table",

@@ -73,6 +73,11 @@ def compared_finding(entries: Mapping[str, Entry], reference: Reference | None) 
     return " ".join(sentence for sentence in (*sentences, _best(entries), _failed(entries)) if sentence)
 
 
+def rhat_note(rhat: float | None) -> str:
+    """What to say of chains that have not come to agree; nothing of others."""
+    return f"chains do not agree: R̂ {rhat:.2f}" if rhat is not None and rhat > _LARGEST_RHAT else ""
+
+
 def nearness_name(entries: Mapping[str, Entry]) -> str | None:
     """The distance that methods are ranked by: total variation, or W1; None without a reference."""
     for entry in entries.values():
@@ -125,12 +130,10 @@ def _nearest(entries: Mapping[str, Entry], reference: Reference) -> str:
 
 
 def _caution(reference: Reference) -> str:
-    if reference.rhat is None or not reference.rhat > _LARGEST_RHAT:
+    if reference.rhat is None or reference.rhat <= _LARGEST_RHAT:
         return ""
-    return (
-        f"The chains of {reference.name} do not agree (R̂ {reference.rhat:.2f} in function space): distances to it "
-        "mean little until they do."
-    )
+    told = f"The chains of {reference.name} do not agree (R̂ {reference.rhat:.2f} in function space)"
+    return f"{told}: distances to it mean little until they do."
 
 
 def _best(entries: Mapping[str, Entry]) -> str:
