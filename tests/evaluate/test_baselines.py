@@ -69,6 +69,14 @@ def test_the_process_of_numbers_is_the_one_in_the_book(numbers, monkeypatch):
     assert 2 < float(predictive.aleatoric_std[0]) < 8  # the noise is 4
 
 
+def test_targets_without_a_scaling_are_predicted_in_their_own_units(numbers):
+    x, new, _ = scaled(numbers)
+    plain = GaussianProcess().fit(ws.Batch(x, numbers.train.y), None, seed=0).predict(new)
+    predictive = GaussianProcess().fit(numbers.train, None, seed=0).predict(numbers.test.x)
+    for name in ("mean", "epistemic_std", "aleatoric_std"):
+        np.testing.assert_allclose(getattr(plain, name), getattr(predictive, name), rtol=5e-3)
+
+
 def test_the_process_of_classes_is_scikit_learns(classes):
     x, new, _ = scaled(classes)
     kernel = ConstantKernel(1.0) * RBF(np.sqrt(2))
