@@ -108,6 +108,8 @@ def test_calibration_of_several_methods():
     (axis,) = plot_reliabilities({"hmc": thin, "map": thin._replace(num_points=np.array([10, 50]))}).axes
     drawn = {line.get_label(): np.asarray(line.get_xdata()).tolist() for line in axis.lines}
     assert drawn == {"calibrated": [0, 1], "hmc": [0.9], "map": [0.5, 0.9]}
+    (axis,) = plot_reliabilities({"few": thin._replace(num_points=np.array([2, 3]))}).axes
+    assert np.asarray(axis.lines[1].get_xdata()).tolist() == [0.9] and axis.get_xlim()[0] == pytest.approx(0.74)
     levels = np.array([0.5, 0.9])
     curve = CoverageCurve(levels, np.array([0.4, 0.7]), levels - 0.1, levels + 0.1)
     (axis,) = plot_coverages({"hmc": curve, "map": curve}).axes

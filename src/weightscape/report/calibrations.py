@@ -17,14 +17,17 @@ _LEAST_POINTS = 10
 
 @styled
 def plot_reliabilities(curves: Mapping[str, Reliability]) -> Figure:
-    """Accuracy against mean confidence, a line for each method; bins with fewer than ten rows are left out."""
+    """Accuracy against mean confidence, a line for each method; bins with fewer than ten rows are left out.
+
+    The fullest bin of a method is drawn in any case.
+    """
     figure, (axis,) = canvas(width=7.4, height=4.6)
     draw_diagonal(axis)
     lowest = 1.0
     for i, (name, curve) in enumerate(curves.items()):
-        kept = curve.num_points >= _LEAST_POINTS
+        kept = curve.num_points >= min(_LEAST_POINTS, curve.num_points.max())
         confidence, accuracy = curve.confidence[kept], curve.accuracy[kept]
-        lowest = min(lowest, *confidence, *accuracy)
+        lowest = min(lowest, confidence.min(), accuracy.min())
         axis.plot(confidence, accuracy, **_looks(i), label=name)
     # Where everyone is sure, the lower part of the square would be empty.
     ends = max(0.0, lowest - _MARGIN), 1 + _MARGIN / 2
