@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from weightscape.cli.compare_page import scorable
 from weightscape.cli.contender import Contender, Result
-from weightscape.cli.contenders import run_contenders
+from weightscape.cli.contenders import Outcome, run_contenders
 from weightscape.cli.errors import Stopped
 from weightscape.cli.measured import Measured, read_measured, write_measured
 from weightscape.cli.screen import Screen
@@ -40,6 +41,14 @@ class Made(Contender):
 
 def run(folder, contenders, *, overwrite=False, resume=False):
     return run_contenders(contenders, folder, SCREEN, overwrite=overwrite, resume=resume)
+
+
+def test_predictions_that_call_what_came_impossible_are_failures():
+    predict = lambda table: Result(given_classes(np.array(table)), None, None, 1.0, None, 8)
+    sure, fair = predict([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]), predict([[0.9, 0.1]] * 3)
+    outcome = scorable(Outcome({"sure": sure, "fair": fair}, {"vi": "why"}), np.array([1, 1, 0]))
+    assert list(outcome.results) == ["fair"]
+    assert outcome.failures == {"vi": "why", "sure": "1 test row with probability 0"}
 
 
 def test_what_is_finished_is_not_run_again_unless_asked(tmp_path, capsys):

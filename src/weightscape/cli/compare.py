@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from weightscape.cli.choose import ModelOptions, choose_model
-from weightscape.cli.compare_page import judge, write_comparison
+from weightscape.cli.compare_page import judge, scorable, write_comparison
 from weightscape.cli.contenders import Asked, choose_contenders, run_contenders
 from weightscape.cli.fit import (
     Activation,
@@ -83,6 +83,7 @@ def compare(  # noqa: PLR0913  the options of a command are its arguments
     chosen = _reference(reference, tuple(contenders))
     screen.say(f"{dataset}\n{len(contenders)} contenders{f', compared with {chosen}' if chosen else ''}:")
     outcome = run_contenders(contenders, folder, screen, overwrite=overwrite, resume=resume)
+    outcome = scorable(outcome, dataset.test.y)
     comparison = judge(dataset, contenders, outcome, chosen, seed)
     page = write_comparison(folder, comparison, dataset, model, asked)
     screen.show(comparison.brief)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import ArrayLike
 
 from weightscape.cli.compare_pictures import compare_pictures
 from weightscape.cli.contender import Result
@@ -53,6 +54,17 @@ class Comparison(NamedTuple):
     brief: Table
     finding: str
     pictures: tuple[Picture, ...]
+
+
+def scorable(outcome: Outcome, y: ArrayLike) -> Outcome:
+    """The outcome with those results among the failures that call what came impossible: their NLL has no end."""
+    surprised = {
+        name: int(np.sum(~np.isfinite(np.asarray(result.test.log_density(y)))))
+        for name, result in outcome.results.items()
+    }
+    failures = {name: f"{counted(rows, 'test row')} with probability 0" for name, rows in surprised.items() if rows}
+    kept = {name: result for name, result in outcome.results.items() if name not in failures}
+    return Outcome(kept, outcome.failures | failures)
 
 
 def judge(dataset: Dataset, names: Iterable[str], outcome: Outcome, reference: str | None, seed: int) -> Comparison:
