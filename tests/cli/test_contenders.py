@@ -73,6 +73,14 @@ def test_a_failure_is_noted_and_leaves_nothing_in_the_way(tmp_path):
     assert list(run(tmp_path, {"broken": Made(), "good": Made()}).results) == ["broken", "good"]
 
 
+def test_a_finished_run_is_kept_though_its_result_fails(tmp_path, monkeypatch):
+    contender = Made()
+    with monkeypatch.context() as patch:
+        patch.setattr(Made, "result", lambda *_: 1 / 0)
+        assert "division by zero" in run(tmp_path, {"a": contender}).failures["a"]
+    assert list(run(tmp_path, {"a": contender}).results) == ["a"] and contender.runs == [False]
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), Stopped("Stopped.")])
 def test_what_was_stopped_goes_on_when_asked_and_its_seconds_add_up(tmp_path, stop):
     contenders = {"good": Made(), "slow": Made(stop)}

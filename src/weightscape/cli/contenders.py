@@ -16,7 +16,7 @@ from weightscape.cli.errors import Stopped, one_line
 from weightscape.cli.job import prepare_job
 from weightscape.cli.measured import Measured, read_measured
 from weightscape.cli.method_settings import settings_by_method
-from weightscape.cli.run_folder import clear
+from weightscape.cli.run_folder import MEASURED, clear
 from weightscape.cli.screen import Screen
 from weightscape.core import InputError, InputTypeError
 from weightscape.core.checks import require_known
@@ -107,8 +107,12 @@ def _stopped(folder: Path, name: str) -> str:
 
 
 def _failed(folder: Path, error: Exception) -> str:
-    """The reason in one line; what the run left is removed, and a fault of the program leaves its trace."""
-    clear(folder)
+    """The reason in one line; a fault of the program leaves its trace.
+
+    What a run left that failed from its beginning is removed; one that had ended before is kept, whatever came after.
+    """
+    if not (folder / MEASURED).exists():
+        clear(folder)
     if isinstance(error, (InputError, InputTypeError)):
         return one_line(error)
     write_text(folder / TRACE, "".join(traceback.format_exception(error)))
