@@ -17,9 +17,9 @@ from weightscape.cli.bench_trials import TRIALS, Trial, kept_scores, run_trial
 from weightscape.cli.choose import ModelOptions, choose_model
 from weightscape.cli.conduct import STARTS
 from weightscape.cli.errors import Stopped
-from weightscape.cli.evidence import Set, _methods
+from weightscape.cli.evidence import methods_by_name
 from weightscape.cli.fit import Activation, Heteroscedastic, Hidden, PriorScale, Resume
-from weightscape.cli.options import OutFolder, ProgressName, Quiet, Seed
+from weightscape.cli.options import MethodSetting, OutFolder, ProgressName, Quiet, Seed
 from weightscape.cli.result_folder import write_result
 from weightscape.cli.run_folder import require_free
 from weightscape.cli.screen import Screen
@@ -88,7 +88,7 @@ def uci(  # noqa: PLR0913  the options of a command are its arguments
     activation: Activation = "tanh",
     prior_scale: PriorScale = 1.0,
     heteroscedastic: Heteroscedastic = False,
-    set_: Set = None,
+    set_: MethodSetting = None,
     start: Starts = None,
     out: OutFolder = None,
     resume: Resume = False,
@@ -131,7 +131,7 @@ def _suite(
     for name in names:
         dataset = load_uci(name)
         model = choose_model(dataset, options)
-        chosen = _methods(",".join(asked), (*mine, *settings), model.condition(dataset.train))
+        chosen = methods_by_name(",".join(asked), (*mine, *settings), model.condition(dataset.train))
         for split in range(min(splits, BENCHMARKS[name].num_splits)):
             for each, method in chosen.items():
                 trials.append(Trial(name, split, each, model, method, where[each], each in _DOUBLE, seed))

@@ -116,7 +116,7 @@ def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> 
             settings[field] = value
     if "batch_size" in known and posterior.num_points > _FULL_BATCH:
         settings["batch_size"] = _BATCH_SIZE
-    return kind(**{**settings, **dict(_setting(text, kind, known) for text in options.settings)})
+    return kind(**{**settings, **dict(parse_setting(text, kind, known) for text in options.settings)})
 
 
 def _flow_after(posterior: Posterior, options: MethodOptions) -> FlowAfter:
@@ -128,11 +128,11 @@ def _flow_after(posterior: Posterior, options: MethodOptions) -> FlowAfter:
         settings[part].append(rest)
     asked = MethodOptions(chains=options.chains, settings=tuple(settings["sampler"]))
     flow, known = small_flow(), {field.name for field in dataclasses.fields(FlowMatching)}
-    changed = dict(_setting(text, FlowMatching, known) for text in settings["flow"])
+    changed = dict(parse_setting(text, FlowMatching, known) for text in settings["flow"])
     return FlowAfter(_build(options.sampler, posterior, asked), dataclasses.replace(flow, **changed))
 
 
-def _setting(text: str, kind: type[Method], known: set[str]) -> tuple[str, float | int | bool | str | None]:
+def parse_setting(text: str, kind: type, known: set[str]) -> tuple[str, float | int | bool | str | None]:
     """One `--set name=value`; a value is a number, true, false or null, or the name of a choice that has names."""
     name, _, value = text.partition("=")
     require_known(f"A setting of {kind.__name__}", name, known)

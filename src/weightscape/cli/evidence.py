@@ -12,12 +12,13 @@ import weightscape
 from weightscape.cli.choose import MethodOptions, ModelOptions, choose_method, choose_model
 from weightscape.cli.finish import finite
 from weightscape.cli.fit import Activation, Data, Noise, Target, Task, TestFraction
-from weightscape.cli.options import OutFolder, ProgressName, Quiet, Seed
+from weightscape.cli.method_settings import listed, settings_by_method
+from weightscape.cli.options import MethodSetting, OutFolder, ProgressName, Quiet, Seed
 from weightscape.cli.run_folder import RESULT, require_free
 from weightscape.cli.screen import Screen
 from weightscape.cli.source import Request, load_source
 from weightscape.core import InputError
-from weightscape.core.checks import require, require_known
+from weightscape.core.checks import require
 from weightscape.core.files import write_json
 from weightscape.data import Dataset
 from weightscape.evaluate import EvidenceRow, compare_evidence
@@ -31,9 +32,6 @@ Widths = Annotated[str, typer.Option(help="Hidden units to compare, such as 2,4,
 PriorScales = Annotated[str, typer.Option(help="Standard deviations of the normal prior to compare, such as 0.3,1,3.")]
 Methods = Annotated[
     str, typer.Option(help="laplace, meanfieldvi, layerwisevi, normalizingflowvi, paralleltempering, flow, …")
-]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="METHOD.NAME=VALUE", help="A setting of one of the methods.")
 ]
 NumDraws = Annotated[int, typer.Option("--draws", min=10, help="Draws of each density that are weighed.")]
 Rows = tuple[EvidenceRow, ...]
@@ -53,7 +51,7 @@ def evidence(  # noqa: PLR0913  the options of a command are its arguments
     noise: Noise = None,
     draws: NumDraws = 1000,
     test_fraction: TestFraction = 0.2,
-    set_: Set = None,
+    set_: MethodSetting = None,
     out: OutFolder = None,
     seed: Seed = 0,
     progress: ProgressName = "bar",
@@ -69,7 +67,7 @@ def evidence(  # noqa: PLR0913  the options of a command are its arguments
     dataset = load_source(Request(source, target, task, (), test_fraction, seed))
     candidates = _candidates(widths, prior_scales)
     posteriors = {one.name: _posterior(dataset, one, activation, noise) for one in candidates}
-    chosen = _methods(methods, tuple(set_ or ()), next(iter(posteriors.values())))
+    chosen = methods_by_name(methods, tuple(set_ or ()), next(iter(posteriors.values())))
     screen.say(f"{dataset}\n{len(candidates)} models by {len(chosen)} methods.")
     rows = compare_evidence(
         jax.random.key(seed), posteriors, chosen, test=dataset.test, num_draws=draws, progress=screen.progress()
@@ -107,17 +105,12 @@ def _posterior(dataset: Dataset, candidate: Candidate, activation: str, noise: s
     return choose_model(dataset, options).condition(dataset.train)
 
 
-def _methods(text: str, settings: tuple[str, ...], posterior: Posterior) -> dict[str, Method]:
+def methods_by_name(text: str, settings: tuple[str, ...], posterior: Posterior) -> dict[str, Method]:
     """By name; a flow learns from a ladder of temperatures, since a mode that its draws miss is missing in p(D)."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = listed("--methods", text)
     require(bool(names), "`--methods` must name at least one method", repr(text), "Pass laplace,meanfieldvi, say.")
-    mine: dict[str, list[str]] = {name: [] for name in names}
-    for each in settings:
-        name, _, rest = each.partition(".")
-        require_known("The method of `--set METHOD.NAME=VALUE`", name, mine)
-        mine[name].append(rest)
-    chains = {"flow": _CHAINS_OF_A_FLOW}
-    options = lambda name: MethodOptions(name, chains.get(name), None, None, tuple(mine[name]), ParallelTempering)
+    mine, chains = settings_by_method(settings, names), {"flow": _CHAINS_OF_A_FLOW}
+    options = lambda name: MethodOptions(name, chains.get(name), None, None, mine[name], ParallelTempering)
     return {name: choose_method(posterior, options(name)).method for name in names}
 
 

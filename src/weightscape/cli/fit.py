@@ -1,35 +1,23 @@
 """`weightscape fit`: from data to a run folder with draws, scores and a report."""
 
-import contextlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-import jax
 import typer
 
-import weightscape
-from weightscape.cli.choose import Choice, MethodOptions, ModelOptions, choose_method, choose_model
-from weightscape.cli.conduct import Conduct, ConductOptions, choose_conduct
-from weightscape.cli.errors import Stopped
+from weightscape.cli.choose import MethodOptions, ModelOptions, choose_model
+from weightscape.cli.conduct import ConductOptions
 from weightscape.cli.finish import Finished, finish_run
+from weightscape.cli.job import prepare_job, run_job
 from weightscape.cli.options import OutFolder, ProgressName, Quiet, Seed
-from weightscape.cli.run_folder import Run, clear, require_free, write_run
+from weightscape.cli.run_folder import require_free
 from weightscape.cli.screen import Screen
 from weightscape.cli.source import Request, load_source
 from weightscape.core import Deadline, Progress
 from weightscape.core.checks import require_positive
-from weightscape.data import Dataset, TrainingRange
-from weightscape.inference import Approximation, as_draws
-from weightscape.inference.as_draws import NUM_DRAWS
-from weightscape.posterior import Model, Posterior
-from weightscape.report.describe import described
 
 _FEW_SECONDS = 20.0
-_DRAWS_KEY = 1_000_033
-"""Folded into the run's key for draws from a density, so that they share no randomness with the method."""
-
 _RESERVED_SHARE = 0.3
 """The part of `--minutes` that predictions and the report may take, up to `_FEW_SECONDS`."""
 
@@ -94,47 +82,11 @@ def fit(  # noqa: PLR0913  the options of a command are its arguments
     dataset = load_source(Request(source, target, task, tuple(ignore or ()), test_fraction, seed))
     model = choose_model(dataset, ModelOptions(hidden, activation, prior_scale, noise, heteroscedastic))
     options = MethodOptions(method, chains, draws, minutes, tuple(set_ or ()))
-    job = _prepare(dataset, model, options, ConductOptions(start, restart, strict, keep_all), (Path(source).name, seed))
-    screen.say(str(dataset))
-    screen.say(f"Method: {job.choice.why}")
-    _sample(job, folder, bound, resume=resume, continues=continues)
+    conduct = ConductOptions(start, restart, strict, keep_all)
+    job = prepare_job(dataset, model, options, conduct, (Path(source).name, seed))
+    screen.say(f"{dataset}\nMethod: {job.choice.why}")
+    run_job(job, folder, bound, resume=resume, continues=continues)
     _show(finish_run(folder, job.run, folder), screen, began)
-
-
-class _Job(NamedTuple):
-    """What is to be done: the data, the posterior, the method, how it is conducted, the run's record, and how many
-    draws to take where the method ends in a density.
-    """
-
-    dataset: Dataset
-    posterior: Posterior
-    choice: Choice
-    conduct: Conduct
-    run: Run
-    num_draws: int | None
-
-
-def _prepare(
-    dataset: Dataset, model: Model, options: MethodOptions, conduct: ConductOptions, origin: tuple[str, int]
-) -> _Job:
-    posterior = model.condition(dataset.train)
-    choice = choose_method(posterior, options)
-    run = _run(dataset, *origin, choice)
-    return _Job(dataset, posterior, choice, choose_conduct(conduct, choice.method), run, options.draws)
-
-
-def _sample(job: _Job, folder: Path, progress: Progress, *, resume: bool, continues: bool) -> None:
-    """Make the draws; the settings are on disk before the first, and those of a resumed run once it is known to fit."""
-    if not continues:
-        clear(folder)
-        write_run(folder, job.run, job.dataset)
-    key, conduct = jax.random.key(job.run.seed), job.conduct._asdict()
-    with keeping(folder):
-        result = job.choice.method.run(key, job.posterior, store=folder, progress=progress, resume=resume, **conduct)
-        if isinstance(result, Approximation):
-            as_draws(jax.random.fold_in(key, _DRAWS_KEY), result, job.num_draws or NUM_DRAWS).save(folder)
-    if continues:
-        write_run(folder, job.run, job.dataset)
 
 
 def _show(finished: Finished, screen: Screen, began: float) -> None:
@@ -143,34 +95,6 @@ def _show(finished: Finished, screen: Screen, began: float) -> None:
     screen.say(f"Chains: {finished.health}.")
     screen.say(f"Took {time.monotonic() - began:.0f} seconds. The report:")
     screen.path(finished.page)
-
-
-def _run(dataset: Dataset, source: str, seed: int, choice: Choice) -> Run:
-    return Run(
-        name=dataset.name,
-        source=source,
-        task=dataset.task,
-        target=dataset.target,
-        inputs=dataset.inputs,
-        classes=dataset.classes,
-        schema=dataset.schema,
-        training_range=TrainingRange.fit(dataset.train.x, dataset.inputs),
-        seed=seed,
-        settings={"method": described(choice.method), "why": choice.why, "weightscape": weightscape.__version__},
-    )
-
-
-@contextlib.contextmanager
-def keeping(folder: Path) -> Iterator[None]:
-    """Say what an interruption has kept, and how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        onward = "repeat the command with `--resume` to go on"
-        if any(folder.glob("draws-*.safetensors")):
-            kept = f"The draws so far are kept in `{folder}`: see `weightscape report {folder}`, or {onward}."
-            raise Stopped(f"Stopped. {kept}") from error
-        raise Stopped(f"Stopped before the first draws of `{folder}`; {onward}.") from error
 
 
 def _bounded(progress: Progress, minutes: float | None, began: float) -> Progress:

@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 import weightscape
 from weightscape.cli.barrier import barrier
 from weightscape.cli.bench import bench
+from weightscape.cli.compare import compare
 from weightscape.cli.data import data
 from weightscape.cli.demo import demo
 from weightscape.cli.errors import Stopped, one_line
@@ -38,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (demo, fit, predict, report, data, prior, evidence, symmetry, rebase, barrier, prune, flow):
+for _command in (demo, fit, predict, report, compare, data, prior, evidence, symmetry, rebase, barrier, prune, flow):
     app.command()(_command)
 app.add_typer(bench, name="bench")
 

@@ -10,3 +10,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but th
 OutFolder = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `weightscape fit` wrote.")]
 ProgressName = Annotated[str, typer.Option("--progress", help="bar (on a terminal), json (a line an event) or none.")]
+MethodSetting = Annotated[
+    list[str] | None, typer.Option("--set", metavar="METHOD.NAME=VALUE", help="A setting of one of the methods.")
+]

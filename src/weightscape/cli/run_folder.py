@@ -6,6 +6,7 @@
     approximation.json, …          the density that they came from, where the method has one
     stages/                        runs that the method made on its way, such as its search for a mode
     result.json                    scores, times, health
+    measured.json                  which run this is and how long it took, where it is part of a comparison
     report.html, figures/          to look at
 
 Every file is whole or absent, so a run that is killed leaves a folder that works, or one without draws.
@@ -29,6 +30,7 @@ RUN = "run.json"
 RUN_ARRAYS = "run.safetensors"
 DATA = "data.safetensors"
 RESULT = "result.json"
+MEASURED = "measured.json"
 FIGURES = "figures"
 FORMAT = "weightscape.run"
 VERSION = 1
@@ -42,7 +44,7 @@ _DRAWS = (
     "header-*.safetensors",
     "approximation-*.safetensors",
 )
-_MADE_BY_RUNS = (RESULT, "report.html", RUN, RUN_ARRAYS, DATA)
+_MADE_BY_RUNS = (MEASURED, RESULT, "report.html", RUN, RUN_ARRAYS, DATA)
 _REMEDY = "Pass a folder that `weightscape fit` wrote."
 
 

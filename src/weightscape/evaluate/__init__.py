@@ -1,9 +1,12 @@
 """Scores: how good predictions are, and how close to those of a reference."""
 
 from weightscape.evaluate.agreement import agreement, total_variation
+from weightscape.evaluate.baseline import Baseline, FittedBaseline
+from weightscape.evaluate.boosted_trees import BoostedTrees
 from weightscape.evaluate.bootstrap import bootstrap, paired_difference
 from weightscape.evaluate.brier import brier
 from weightscape.evaluate.calibration import Reliability, ece, reliability
+from weightscape.evaluate.compared import Compared, compare_predictions
 from weightscape.evaluate.comparison import comparison_table
 from weightscape.evaluate.conformal import conformal_interval, conformal_sets
 from weightscape.evaluate.corruptions import ColumnNoise, Contrast, Corruption, GaussianBlur, PixelNoise
@@ -13,6 +16,8 @@ from weightscape.evaluate.curves import CoverageCurve, PitHistogram, coverage_cu
 from weightscape.evaluate.detection import auroc, ood_auroc
 from weightscape.evaluate.errors import accuracy, rmse
 from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
+from weightscape.evaluate.gaussian_process import GaussianProcess
+from weightscape.evaluate.nearness import halves_nearness, nearness
 from weightscape.evaluate.nll import nll
 from weightscape.evaluate.pointwise import MeanScore, squared_error, wrong
 from weightscape.evaluate.pruning import PruningRow, pruning_curve, pruning_text
@@ -27,12 +32,17 @@ from weightscape.evaluate.wasserstein import Wasserstein, pointwise_wasserstein,
 from weightscape.evaluate.weighing import WeighedPredictive, weigh, weighing_text
 
 __all__ = [
+    "Baseline",
+    "BoostedTrees",
     "ColumnNoise",
+    "Compared",
     "Contrast",
     "Corruption",
     "CoverageCurve",
     "EvidenceRow",
+    "FittedBaseline",
     "GaussianBlur",
+    "GaussianProcess",
     "MeanScore",
     "Measured",
     "PitHistogram",
@@ -52,6 +62,7 @@ __all__ = [
     "bootstrap",
     "brier",
     "compare_evidence",
+    "compare_predictions",
     "comparison_table",
     "conformal_interval",
     "conformal_sets",
@@ -59,8 +70,10 @@ __all__ = [
     "coverage_curve",
     "crps",
     "ece",
+    "halves_nearness",
     "interval_width",
     "miscalibration_area",
+    "nearness",
     "nll",
     "ood_auroc",
     "paired_difference",

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from jaxtyping import ArrayLike
 
 from weightscape.core import PRNGKey
-from weightscape.core.checks import require, require_type
+from weightscape.core.checks import require
 from weightscape.evaluate.bootstrap import NUM_RESAMPLES
-from weightscape.evaluate.pointwise import CLASS_SCORES, NUMBER_SCORES
 from weightscape.evaluate.resampling import Difference, Means, Measured, measure
-from weightscape.evaluate.scores import Scores
+from weightscape.evaluate.scores import Scores, named_scores
 from weightscape.predictive import Predictive
 
 
@@ -26,8 +25,7 @@ def score_errors(
     >>> print(score_errors(jax.random.key(0), predictive, y))           # doctest: +SKIP
     accuracy 0.9667 ± 0.033  nll 0.1021 ± 0.041  brier 0.05 ± 0.03  ece 0.04 ± 0.02
     """
-    _require_predictive("score_errors", predictive)
-    statistics = _statistics(predictive, y)
+    statistics = _statistics("score_errors", predictive, y)
     return _scores(statistics, measure(key, "score_errors", list(statistics.values()), num_resamples))
 
 
@@ -41,23 +39,16 @@ def score_differences(
 ) -> Scores:
     """The scores of `first` less those of `second` on the same points, with the standard errors of the differences."""
     caller, remedy = "score_differences", "Compare predictions of the same targets."
-    for predictive in (first, second):
-        _require_predictive(caller, predictive)
+    named = [named_scores(caller, predictive) for predictive in (first, second)]
     came = f"a {first.task} and a {second.task}"
-    require(first.task == second.task, "Predictions that are compared must be of one task", came, remedy)
-    ours, theirs = (_statistics(predictive, y) for predictive in (first, second))
+    require(named[0] is named[1], "Predictions that are compared must be of one task", came, remedy)
+    ours, theirs = (_statistics(caller, predictive, y) for predictive in (first, second))
     pairs = [Difference(ours[name], theirs[name]) for name in ours]
     return _scores(ours, measure(key, caller, pairs, num_resamples))
 
 
-def _require_predictive(caller: str, predictive: object) -> None:
-    came, remedy = type(predictive).__name__, "Pass `predict(draws, x)`."
-    require_type(isinstance(predictive, Predictive), f"Predictions of {caller} must be a Predictive", came, remedy)
-
-
-def _statistics(predictive: Predictive, y: ArrayLike | list) -> dict[str, Means]:
-    named = CLASS_SCORES if predictive.task == "classification" else NUMBER_SCORES
-    checked = predictive.check_targets(y)
+def _statistics(caller: str, predictive: Predictive, y: ArrayLike | list) -> dict[str, Means]:
+    named, checked = named_scores(caller, predictive), predictive.check_targets(y)
     return {name: Means(score, score.columns(predictive, checked)) for name, score in named.items()}
 
 

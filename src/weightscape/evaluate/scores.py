@@ -11,12 +11,7 @@ from collections.abc import Iterator, Mapping
 from jaxtyping import ArrayLike
 
 from weightscape.core.checks import require, require_type
-from weightscape.evaluate.brier import brier
-from weightscape.evaluate.calibration import ece
-from weightscape.evaluate.coverage import coverage
-from weightscape.evaluate.crps import crps
-from weightscape.evaluate.errors import accuracy, rmse
-from weightscape.evaluate.nll import nll
+from weightscape.evaluate.pointwise import CLASS_SCORES, NUMBER_SCORES, MeanScore
 from weightscape.predictive import Predictive
 
 
@@ -53,12 +48,13 @@ class Scores(Mapping[str, float]):
 
 def scores(predictive: Predictive, y: ArrayLike | list) -> Scores:
     """The scores of predictions, given what came, in original units."""
-    remedy = "Pass `predict(draws, x)`."
-    came = type(predictive).__name__
-    require_type(isinstance(predictive, Predictive), "`predictive` of scores must be a Predictive", came, remedy)
+    named = named_scores("scores", predictive)
     checked = predictive.check_targets(y)
-    if predictive.task == "classification":
-        named = {"accuracy": accuracy, "nll": nll, "brier": brier, "ece": ece}
-    else:
-        named = {"rmse": rmse, "nll": nll, "crps": crps, "coverage_90": coverage}
     return Scores({name: score(predictive, checked) for name, score in named.items()})
+
+
+def named_scores(caller: str, predictive: Predictive) -> dict[str, MeanScore]:
+    """The scores that predictions of this task have, by name; raises where `caller` was given something else."""
+    came, remedy = type(predictive).__name__, "Pass `predict(draws, x)`."
+    require_type(isinstance(predictive, Predictive), f"Predictions of {caller} must be a Predictive", came, remedy)
+    return CLASS_SCORES if predictive.task == "classification" else NUMBER_SCORES

@@ -3,6 +3,7 @@
 import abc
 import hashlib
 import os
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Union
 
 import equinox as eqx
@@ -100,7 +101,13 @@ def run_identity(key: PRNGKey, method: Method, posterior: Posterior) -> dict[str
     """What must be the same for a run to be continued; more draws than before may be asked for."""
     asked = settings(method)
     asked["settings"]["fields"].pop("num_draws", None)
+    digest = data_digest((*posterior.rows(), posterior.likelihood_power, posterior.prior_power))
+    return {**asked, "key": np.asarray(jax.random.key_data(key)).tolist(), "data": digest}
+
+
+def data_digest(arrays: Iterable[Any]) -> str:
+    """A text that other data would not have."""
     digest = hashlib.sha256()
-    for array in (*posterior.rows(), posterior.likelihood_power, posterior.prior_power):
+    for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
-    return {**asked, "key": np.asarray(jax.random.key_data(key)).tolist(), "data": digest.hexdigest()}
+    return digest.hexdigest()

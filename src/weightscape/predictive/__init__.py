@@ -2,6 +2,7 @@
 
 from weightscape.predictive.components import Components
 from weightscape.predictive.function_gaussian import FunctionGaussian, function_gaussian
+from weightscape.predictive.given import given_classes, given_normals
 from weightscape.predictive.linearised import predict_linearised
 from weightscape.predictive.links import Exact, FunctionSamples, LaplaceBridge, Link, Probit
 from weightscape.predictive.marginal import RegressionDensity
@@ -23,6 +24,8 @@ __all__ = [
     "RegressionDensity",
     "component_moments",
     "function_gaussian",
+    "given_classes",
+    "given_normals",
     "mix",
     "predict",
     "predict_linearised",

@@ -15,9 +15,10 @@ from scipy.stats import norm
 
 from weightscape.core.checks import require
 from weightscape.predictive import Predictive
-from weightscape.report.style import ALEATORIC, DATA, EPISTEMIC, INK, TOTAL, TRUTH, canvas, styled
+from weightscape.report.style import ALEATORIC, DATA, EPISTEMIC, INK, TOTAL, TRUTH, canvas, is_first_column, styled
 
 _LEVEL = 0.9
+_MOST_COLUMNS = 4
 
 
 class Bands(NamedTuple):
@@ -51,19 +52,20 @@ def bands(x: Float[np.ndarray, "point 1"], predictive: Predictive) -> Bands:
 def plot_bands(
     panels: Mapping[str, Bands], data: Scatter, *, x_label: str = "x", y_label: str = "y", window: float = 0.6
 ) -> Figure:
-    """One panel for each named predictive, side by side on one scale.
+    """One panel for each named predictive, up to four side by side, all on one scale.
 
     The vertical range shows the data and `window` times their span beyond, so that a band that opens widely does not
     squash everything else.
     """
     require(len(panels) > 0, "A picture of bands must have a panel", "none", "Pass at least one predictive.")
     width = 6.6 if len(panels) == 1 else 4.6
-    figure, axes = canvas(len(panels), width=width, height=4.0 if len(panels) == 1 else 3.7, share_y=True)
+    height = 4.0 if len(panels) == 1 else 3.7
+    figure, axes = canvas(len(panels), width=width, height=height, share_y=True, columns=_MOST_COLUMNS)
     for axis, (title, line) in zip(axes, panels.items(), strict=True):
         _draw(axis, line, data)
         axis.set_title(title)
         axis.set_xlabel(x_label)
-    axes[0].set_ylabel(y_label)
+        axis.set_ylabel(y_label if is_first_column(axis) else "")
     axes[0].set_ylim(*_vertical_range(data.y, window))
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3 if len(panels) == 1 else 6))

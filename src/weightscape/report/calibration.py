@@ -21,7 +21,7 @@ _NUM_BINS = 10
 def plot_reliability(curve: Reliability) -> Figure:
     """Accuracy against mean confidence in each bin; the area of a dot grows with the rows in its bin."""
     figure, (axis,) = canvas(width=5.0, height=4.3)
-    _draw_diagonal(axis)
+    draw_diagonal(axis)
     confidence, accuracy, count = (values[curve.num_points > 0] for values in curve)
     axis.vlines(confidence, confidence, accuracy, color=EPISTEMIC, lw=1.2, alpha=0.6)
     axis.scatter(confidence, accuracy, s=30 + 370 * count / count.max(), color=EPISTEMIC, alpha=0.7, lw=0, zorder=3)
@@ -61,12 +61,13 @@ def _draw_coverage(axis: Axes, pit: np.ndarray) -> None:
     levels = np.linspace(0, 1, 101)
     low, high = binom.ppf(0.05, len(pit), levels) / len(pit), binom.ppf(0.95, len(pit), levels) / len(pit)
     axis.fill_between(levels, np.nan_to_num(low), np.nan_to_num(high), color=MUTED, alpha=0.18, lw=0)
-    _draw_diagonal(axis)
+    draw_diagonal(axis)
     axis.plot(levels, coverage(pit, levels), color=EPISTEMIC)
     axis.plot([0.9], coverage(pit, np.array([0.9])), "o", color=TOTAL, ms=8, mec=EPISTEMIC, label="90 % interval")
     axis.set(xlabel="level of the interval", ylabel="share of targets inside", title="coverage", ylim=(0, 1.02))
     axis.legend(loc="upper left")
 
 
-def _draw_diagonal(axis: Axes) -> None:
+def draw_diagonal(axis: Axes) -> None:
+    """The line that calibrated predictions lie on."""
     axis.plot([0, 1], [0, 1], color=MUTED, lw=1.2, ls="--", label="calibrated")

@@ -25,9 +25,17 @@ class Checks(NamedTuple):
 
 def check_chains(draws: Draws, test: Batch) -> Checks | None:
     """Checks of chains in time, on test rows; None for points, ensembles, weighted draws and very short chains."""
-    if draws.num_chains < 2 or draws.num_draws < _LEAST_DRAWS or draws.log_weights is not None:
+    if not _are_chains(draws):
         return None
     return Checks(diagnose(draws, _spread(test, _MOST_PROBES).x), running_lppd(draws, _spread(test, _MOST_ROWS)))
+
+
+def function_rhat(draws: Draws, test: Batch) -> float | None:
+    """The worst R̂ at some test rows; None where `check_chains` has nothing to check, and where no function changes."""
+    if not _are_chains(draws):
+        return None
+    rhat = diagnose(draws, _spread(test, _MOST_PROBES).x).worst_rhat
+    return None if np.isnan(rhat) else rhat
 
 
 def chain_tables(draws: Draws, checks: Checks | None) -> Iterator[Table]:
@@ -54,6 +62,10 @@ def chain_pictures(checks: Checks | None) -> Iterator[Picture]:
         "line averages them, and more chains would help."
     )
     yield Picture("lppd", "Predictions as draws are added", caption, plot_lppd(checks.lppd))
+
+
+def _are_chains(draws: Draws) -> bool:
+    return draws.num_chains > 1 and draws.num_draws >= _LEAST_DRAWS and draws.log_weights is None
 
 
 def _spread(batch: Batch, most: int) -> Batch:

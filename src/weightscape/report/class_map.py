@@ -1,6 +1,6 @@
 """The class map: predicted probabilities over a plane of two inputs, coloured by class and faded where unsure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,10 +8,11 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from weightscape.report.style import EPISTEMIC, INK, canvas, colour, fading, mix, shortened, styled
+from weightscape.report.style import EPISTEMIC, INK, canvas, colour, fading, is_first_column, mix, shortened, styled
 
 _SIDE = 80
 _MARGIN = 0.35
+_MOST_COLUMNS = 4
 
 
 class Plane(NamedTuple):
@@ -44,8 +45,7 @@ def plot_class_map(
 ) -> Figure:
     """Probabilities (left) and mutual information, the part of the doubt that more data would remove (right)."""
     figure, (left, right) = canvas(2, width=5.0, height=4.2, share_y=True)
-    colours = [colour(i) for i in range(probabilities.shape[1])]
-    left.imshow(_image(mix(probabilities, colours)), extent=grid.extent, origin="lower", aspect="auto", alpha=0.75)
+    _draw_classes(left, grid, probabilities)
     shades = right.imshow(
         _image(mutual_information), extent=grid.extent, origin="lower", aspect="auto", cmap=fading(EPISTEMIC), vmin=0
     )
@@ -58,6 +58,34 @@ def plot_class_map(
     right.set_title("epistemic uncertainty")
     left.legend(loc="best", framealpha=0.85, frameon=True)
     return figure
+
+
+@styled
+def plot_class_maps(
+    grid: Plane,
+    panels: Mapping[str, Float[np.ndarray, "point class"]],
+    x: Float[np.ndarray, "row 2"],
+    y: Int[np.ndarray, " row"],
+    *,
+    classes: Sequence[str],
+    inputs: Sequence[str],
+) -> Figure:
+    """One panel of probabilities for each name, up to four side by side."""
+    figure, axes = canvas(len(panels), width=3.4, height=3.2, share_y=True, columns=_MOST_COLUMNS)
+    for axis, (title, probabilities) in zip(axes, panels.items(), strict=True):
+        _draw_classes(axis, grid, probabilities)
+        _draw_points(axis, x, y, classes)
+        axis.grid(visible=False)
+        y_label = shortened(inputs[1]) if is_first_column(axis) else ""
+        axis.set(title=title, xlabel=shortened(inputs[0]), ylabel=y_label)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def _draw_classes(axis: Axes, grid: Plane, probabilities: Float[np.ndarray, "point class"]) -> None:
+    colours = [colour(i) for i in range(probabilities.shape[1])]
+    axis.imshow(_image(mix(probabilities, colours)), extent=grid.extent, origin="lower", aspect="auto", alpha=0.75)
 
 
 def _draw_points(axis: Axes, x: np.ndarray, y: np.ndarray, classes: Sequence[str]) -> None:

@@ -66,11 +66,23 @@ class Canvas(NamedTuple):
     panels: tuple[Axes, ...]
 
 
-def canvas(num_panels: int = 1, *, width: float = 5.4, height: float = 3.9, share_y: bool = False) -> Canvas:
-    """An empty figure of panels in a row; `width` and `height` are those of one panel, in inches."""
-    figure = Figure(figsize=(width * num_panels, height), layout="constrained")
-    panels = figure.subplots(1, num_panels, sharey=share_y, squeeze=False)
-    return Canvas(figure, tuple(panels[0]))
+def canvas(
+    num_panels: int = 1, *, width: float = 5.4, height: float = 3.9, share_y: bool = False, columns: int | None = None
+) -> Canvas:
+    """An empty figure of panels in rows of up to `columns`; `width` and `height` are those of one panel, in inches."""
+    rows = -(-num_panels // (columns or num_panels))
+    columns = -(-num_panels // rows)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, sharey=share_y, squeeze=False).ravel()
+    for unused in panels[num_panels:]:
+        unused.set_axis_off()
+    return Canvas(figure, tuple(panels[:num_panels]))
+
+
+def is_first_column(axis: Axes) -> bool:
+    """Whether a panel of a canvas stands at the left end of its row."""
+    place = axis.get_subplotspec()
+    return place is None or place.is_first_col()
 
 
 def colour(i: int) -> str:
