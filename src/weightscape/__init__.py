@@ -57,6 +57,7 @@ from weightscape.inference import (
     NormalizingFlowVI,
     ParallelTempering,
     PolynomialDecay,
+    Population,
     RandomWalk,
     Reparameterised,
     RMSprop,
@@ -66,6 +67,7 @@ from weightscape.inference import (
     kl_divergence,
     ladder_evidence,
     load_approximation,
+    split_runs,
 )
 from weightscape.posterior import Model, Parameters, Posterior
 from weightscape.predictive import FunctionSamples, LaplaceBridge, Predictive, Probit, predict, predict_linearised
@@ -121,6 +123,7 @@ __all__ = [
     "ParallelTempering",
     "Parameters",
     "PolynomialDecay",
+    "Population",
     "Posterior",
     "Predictive",
     "Probit",
@@ -151,6 +154,7 @@ __all__ = [
     "running_lppd",
     "score_errors",
     "scores",
+    "split_runs",
     "symmetry",
     "total_variation",
     "wasserstein",
