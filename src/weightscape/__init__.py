@@ -18,7 +18,7 @@ from weightscape.draws import (
     running_lppd,
 )
 from weightscape.evaluate import agreement, compare_evidence, score_errors, scores, total_variation, wasserstein
-from weightscape.flow import Flow, FlowMatching, JumpHMC
+from weightscape.flow import Flow, FlowMatching, JumpHMC, PopulationFlow, PopulationMatching
 from weightscape.inference import (
     HMC,
     MALA,
@@ -124,6 +124,8 @@ __all__ = [
     "Parameters",
     "PolynomialDecay",
     "Population",
+    "PopulationFlow",
+    "PopulationMatching",
     "Posterior",
     "Predictive",
     "Probit",
