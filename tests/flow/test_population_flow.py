@@ -88,7 +88,7 @@ def test_moments_of_drawn_networks_are_the_known_ones(trained):
     network = drawn.params.network
     for leaf, scale in (
         (network["layer0"]["bias"], 0.5),
-        (network["layer1"]["weight"], 2.0),
+        (network["layer1"]["weight"], 3.0),
         (network["layer1"]["bias"], 1),
     ):
         values = np.ravel(leaf) / scale

@@ -72,12 +72,12 @@ def posterior():
 
 
 def population(count, num_runs):
-    """Networks whose units are both vMF of the first kind, shifts and readout normal; each rescaled at random."""
+    """Networks whose units are both vMF of the first kind, shifts and readout normal of scales 0.5, 3 and 1."""
     generator, target = np.random.default_rng(1), posterior()
     units = sample(generator, MEANS[0], CONCENTRATIONS[0], 2 * count).reshape(count, 2, 3)
     network = {
         "layer0": {"weight": np.swapaxes(units, 1, 2), "bias": 0.5 * generator.normal(size=(count, 2))},
-        "layer1": {"weight": 2.0 * generator.normal(size=(count, 2, 1)), "bias": generator.normal(size=(count, 1))},
+        "layer1": {"weight": 3.0 * generator.normal(size=(count, 2, 1)), "bias": generator.normal(size=(count, 1))},
     }
     params = ws.Parameters(network, {}, ())
     fold = lambda leaf: jnp.asarray(leaf).reshape(num_runs, count // num_runs, *leaf.shape[1:])
@@ -102,4 +102,4 @@ def log_population(draws):
     total = log_density(units / norms[..., None], MEANS[0], CONCENTRATIONS[0]).sum(-1)
     normal = lambda value, scale: (-0.5 * (value / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)).sum(-1)
     total = total + normal(network["layer0"]["bias"] / norms, 0.5)
-    return total + normal(network["layer1"]["weight"][..., 0] * norms, 2.0) + normal(network["layer1"]["bias"], 1.0)
+    return total + normal(network["layer1"]["weight"][..., 0] * norms, 3.0) + normal(network["layer1"]["bias"], 1.0)
