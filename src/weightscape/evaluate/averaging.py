@@ -28,7 +28,7 @@ def averaging_curve(
         require_count("A number of networks that are averaged", count)
     asked, came = f"At most {len(probabilities)} networks can be averaged", max(counts, default=0)
     require(came <= len(probabilities), asked, came, "Draw more networks, or ask for fewer.")
-    return tuple(_row(np.mean(probabilities[:count], axis=0, dtype=np.float64), np.asarray(y), count)
+    return tuple(_row(np.asarray(np.mean(probabilities[:count], axis=0, dtype=np.float64)), np.asarray(y), count)
                  for count in counts)  # fmt: skip
 
 
