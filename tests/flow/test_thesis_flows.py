@@ -66,7 +66,7 @@ def test_a_tiny_run_judges_all_networks_and_does_nothing_twice(tiny, tmp_path, c
     assert all(f"| {name} |" in text for name in (*results, *baselines))
     monkeypatch.setattr(thesis_flows.judging, "judged", None)
     thesis_flows.main(tmp_path, "small", ASKED)
-    with pytest.raises(InputError, match="A configuration must be one of"):
+    with pytest.raises(InputError, match="A configuration must be a known name"):
         thesis_flows.main(tmp_path, "small", ["spherical"])
 
 
