@@ -4,21 +4,7 @@ from typing import Annotated
 
 import typer
 
-from weightscape.cli.fit import (
-    Activation,
-    Data,
-    Hidden,
-    Ignore,
-    Minutes,
-    Noise,
-    Overwrite,
-    PriorScale,
-    Resume,
-    Target,
-    Task,
-    TestFraction,
-    fit,
-)
+from weightscape.cli.fit import Activation, Data, Hidden, Overwrite, PriorScale, Resume, Target, fit
 from weightscape.cli.options import OutFolder, ProgressName, Quiet, Seed
 
 Runs = Annotated[int, typer.Option(min=2, help="Training runs, each from a start of its own.")]
@@ -33,8 +19,6 @@ BatchSize = Annotated[int | None, typer.Option(min=1, help="Points in each gradi
 def population(  # noqa: PLR0913  the options of a command are its arguments
     source: Data,
     target: Target = None,
-    task: Task = None,
-    ignore: Ignore = None,
     runs: Runs = 100,
     iterates: Iterates = 1,
     every: Every = 20,
@@ -46,9 +30,6 @@ def population(  # noqa: PLR0913  the options of a command are its arguments
     hidden: Hidden = "16",
     activation: Activation = "relu",
     prior_scale: PriorScale = 1.0,
-    noise: Noise = None,
-    test_fraction: TestFraction = 0.2,
-    minutes: Minutes = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -57,6 +38,8 @@ def population(  # noqa: PLR0913  the options of a command are its arguments
 ) -> None:
     """Train a population of networks, and write it as a run whose chains are training runs.
 
+    `weightscape fit --method population` does the same with every option that `fit` has.
+
     Example: weightscape population breast_cancer --hidden 16,16 --runs 200 --out runs/cancer
     """
     rates = [f"every={every}", f"last_rate={last_rate}"] if iterates > 1 else []
@@ -64,18 +47,13 @@ def population(  # noqa: PLR0913  the options of a command are its arguments
     fit(
         source,
         target=target,
-        task=task,
-        ignore=ignore,
         method="population",
         out=out,
         hidden=hidden,
         activation=activation,
         prior_scale=prior_scale,
-        noise=noise,
         chains=runs,
         draws=iterates,
-        test_fraction=test_fraction,
-        minutes=minutes,
         seed=seed,
         overwrite=overwrite,
         resume=resume,
