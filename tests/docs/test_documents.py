@@ -20,7 +20,17 @@ def code_blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
 
 
-SLOW = ("densities", "flow", "geometry", "metanet", "samplers", "stuck_chains", "symmetry", "transformation_sampling")
+SLOW = (
+    "densities",
+    "flow",
+    "geometry",
+    "metanet",
+    "samplers",
+    "stuck_chains",
+    "symmetry",
+    "three_geometries",
+    "transformation_sampling",
+)
 """Documents whose code takes half a minute or more; `make docs` and `make test-all` run them."""
 
 
