@@ -99,7 +99,7 @@ PROBLEMS = {
         (16, 16),
         ws.Population(num_runs=2500, num_steps=1000, learning_rate=0.01, batch_size=64),
         ws.PopulationMatching(
-            num_steps=20_000,
+            num_steps=10_000,
             learning_rate=5e-4,
             architecture=Equivariant(Sizes(width=64, edge_width=32, num_blocks=3, num_heads=4), guided=False),
         ),
@@ -110,7 +110,7 @@ PROBLEMS = {
         (10,),
         ws.Population(num_runs=2500, num_steps=3000, learning_rate=5e-3, batch_size=128),
         ws.PopulationMatching(
-            num_steps=20_000,
+            num_steps=10_000,
             learning_rate=5e-4,
             architecture=Equivariant(Sizes(width=256, edge_width=32, num_blocks=3, num_heads=4), guided=False),
         ),

@@ -10,6 +10,9 @@ from jaxtyping import Array, Float
 from weightscape.core.config import registered
 from weightscape.geometry import Manifold
 
+_NUMBERS = 2**26
+"""How many differences of weights are held at once."""
+
 
 class Costs(eqx.Module):
     """What a pair costs."""
@@ -40,7 +43,8 @@ class SquaredGeodesics(Costs):
         self, sources: Float[Array, "pair weight"], targets: Float[Array, "pair weight"]
     ) -> Float[Array, "pair pair"]:
         to_all = lambda source: jax.vmap(lambda target: self.manifold.distance(source, target) ** 2)(targets)
-        return jax.lax.map(to_all, sources)
+        at_once = max(1, min(len(sources), _NUMBERS // targets.size))
+        return jax.lax.map(to_all, sources, batch_size=at_once)
 
 
 def squared_distances(

@@ -54,7 +54,8 @@ class PopulationMatching(DensityMethod):
     - `geometry`: `Euclidean()`, `Normalized()` or `Geometric()`.
     - `num_steps`, `batch_size`, `learning_rate`, `average`, `largest_norm`: the training, as in FlowMatching.
     - `architecture`: `Equivariant(guided=False)`, `Plain()` or `Principal()`.
-    - `coupling`, `times`: the pairs that it learns from; optimal transport has the geometry's own costs.
+    - `coupling`, `times`: the pairs that it learns from; optimal transport has the geometry's own costs, an aligned
+      coupling matches units by straight distances in all of them.
     - `solver`, `divergence`: how the flow is solved afterwards.
     - `held_out`: the share of the runs whose loss says when training was at its best.
     """
