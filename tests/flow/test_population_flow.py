@@ -142,12 +142,8 @@ COUPLINGS = {
 }
 
 
-QUICK = ("normalized",)
-
-
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in COUPLINGS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COUPLINGS)
 def test_every_geometry_trains_with_couplings(name):
     geometry, coupling = COUPLINGS[name]
     small = {"num_steps": 40, "batch_size": 8, "architecture": Equivariant(tiny.SIZES, guided=False)}
@@ -178,6 +174,9 @@ def test_what_cannot_be_done_is_named(trained):
         ws.PopulationMatching(architecture=Equivariant())
     with pytest.raises(TypeError, match="of a Geometric flow must be FixedSteps, got Adaptive"):
         trained.with_solver(Adaptive()).sample(KEY, 1)
+    straight = dataclasses.replace(trained, method=dataclasses.replace(METHOD, geometry=Normalized()))
+    with pytest.raises(InputError, match="a Normalized one, whose straight path leaves the spheres"):
+        straight.log_densities(draws)
     with pytest.raises(InputError, match="`evidence` must be asked of a density over all weights"):
         trained.evidence(KEY, 10)
     weights = np.array(draws.params.network["layer0"]["weight"])

@@ -114,7 +114,7 @@ def test_transport_solves_its_equation(x64):
     np.testing.assert_allclose(moved, sphere.transport(x, y, v), atol=2e-3)
 
 
-@pytest.mark.parametrize("size", [0.0, 1e-6, 0.2, 0.24, 0.26, 1.2])
+@pytest.mark.parametrize("size", [0.0, 0.2, 0.26, 1.2])
 def test_pulled_back_velocities_are_those_before_exp(space, size):
     """Rows of `v` have angles of about `size` times two: on both sides of where the series ends."""
     manifold, point = space

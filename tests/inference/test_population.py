@@ -55,6 +55,7 @@ def test_one_network_of_each_run_is_where_its_training_ends():
     assert draws.num_draws == 1 and np.abs(deviations).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_without_a_prior_power_weights_do_not_decay():
     problem = linear()
     draws = ws.Population(num_runs=1, num_steps=3000).run(jax.random.key(0), problem.posterior.tempered(prior=0.0))

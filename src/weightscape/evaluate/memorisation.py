@@ -8,7 +8,8 @@ for m generated and n held-out networks. φ is what networks are compared by: th
 their weights (`network_features`). Where both come from the same distribution the ratio is near 1 and Z_U is standard
 normal. Z_U far below 0 says that generated networks lie closer to the training ones than fresh networks do: copies. Far
 above 0 they lie farther off: what was generated is no network of the population. Held-out networks must come from other
-runs, or they are copies themselves.
+runs, or they are copies themselves. Networks that hardly say anything lie in the middle of all and look like copies in
+function space: read it beside their accuracy, and beside the audit of weights.
 
 Reference: Meehan, Chaudhuri and Dasgupta (2020), A non-parametric test to detect data-copying in generative models,
 section 3.2, with one cell.
