@@ -18,7 +18,7 @@ from weightscape.draws import (
     running_lppd,
 )
 from weightscape.evaluate import agreement, compare_evidence, score_errors, scores, total_variation, wasserstein
-from weightscape.flow import Flow, FlowMatching, JumpHMC
+from weightscape.flow import Flow, FlowMatching, JumpHMC, PopulationFlow, PopulationMatching
 from weightscape.inference import (
     HMC,
     MALA,
@@ -57,6 +57,7 @@ from weightscape.inference import (
     NormalizingFlowVI,
     ParallelTempering,
     PolynomialDecay,
+    Population,
     RandomWalk,
     Reparameterised,
     RMSprop,
@@ -66,6 +67,7 @@ from weightscape.inference import (
     kl_divergence,
     ladder_evidence,
     load_approximation,
+    split_runs,
 )
 from weightscape.posterior import Model, Parameters, Posterior
 from weightscape.predictive import FunctionSamples, LaplaceBridge, Predictive, Probit, predict, predict_linearised
@@ -121,6 +123,9 @@ __all__ = [
     "ParallelTempering",
     "Parameters",
     "PolynomialDecay",
+    "Population",
+    "PopulationFlow",
+    "PopulationMatching",
     "Posterior",
     "Predictive",
     "Probit",
@@ -151,6 +156,7 @@ __all__ = [
     "running_lppd",
     "score_errors",
     "scores",
+    "split_runs",
     "symmetry",
     "total_variation",
     "wasserstein",

@@ -22,6 +22,7 @@ def code_blocks(path):
 
 SLOW = (
     "combining",
+    "comparing",
     "densities",
     "flow",
     "geometry",
@@ -29,6 +30,7 @@ SLOW = (
     "samplers",
     "stuck_chains",
     "symmetry",
+    "three_geometries",
     "transformation_sampling",
     "two_uncertainties",
 )

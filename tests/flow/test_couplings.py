@@ -15,7 +15,9 @@ from weightscape.core.checks import InputError
 from weightscape.core.config import decode, encode
 from weightscape.flow.alignment import Aligned
 from weightscape.flow.coupling_assignment import called_back, cheapest, compiled
-from weightscape.flow.couplings import Chained, Entropic, Independent, OptimalTransport, squared_distances
+from weightscape.flow.coupling_costs import SquaredGeodesics, squared_distances
+from weightscape.flow.couplings import Chained, Entropic, Independent, OptimalTransport, with_costs
+from weightscape.geometry import Sphere
 
 pytestmark = pytest.mark.usefixtures("x64")
 KEY = jax.random.key(0)
@@ -47,6 +49,20 @@ def test_squared_distances_are_those_of_scipy():
         squared_distances(sources, targets), cdist(sources, targets, "sqeuclidean"), rtol=1e-12, atol=1e-11
     )
     np.testing.assert_allclose(jnp.diag(squared_distances(targets, targets)), 0.0, atol=1e-10)
+
+
+def test_geodesic_costs_take_the_place_of_distances_wherever_they_are():
+    """On the sphere the angle is arccos of the product; costs reach both couplings of a chain."""
+    rows = lambda seed: jax.random.normal(jax.random.key(seed), (12, 3))
+    sources, targets = (x / jnp.linalg.norm(x, axis=1, keepdims=True) for x in (rows(0), rows(1)))
+    known = np.arccos(np.asarray(sources @ targets.T)) ** 2
+    costs = SquaredGeodesics(Sphere())
+    np.testing.assert_allclose(costs.of(sources, targets), known, rtol=1e-10)
+    changed = with_costs(Chained(OptimalTransport(), Entropic()), costs)
+    assert changed.first.costs is costs and changed.then.costs is costs
+    paired = np.asarray(changed.first.pair(KEY, sources, targets))
+    np.testing.assert_array_equal(paired, np.asarray(targets)[linear_sum_assignment(known)[1]])
+    assert with_costs(Independent(), costs) == Independent()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

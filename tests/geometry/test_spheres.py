@@ -11,6 +11,7 @@ from weightscape.core import InputError, tree
 from weightscape.geometry.canonical import unit_scales
 from weightscape.geometry.sphere_product import SphereProduct
 from weightscape.geometry.spheres import Sphere
+from weightscape.geometry.vector_manifold import VectorManifold
 
 KEY = jax.random.key(0)
 # Sums of ten products and a few functions, each with an error of some 1e-16.
@@ -111,6 +112,50 @@ def test_transport_solves_its_equation(x64):
     moved, _ = jax.lax.scan(lambda v, t: (sphere.project(sphere.geodesic(x, y, t), v), None), v, times)
     # Each of n steps of angle θ/n errs by some (θ/n)²/2: θ²/(2n) in all, here below 5e-4.
     np.testing.assert_allclose(moved, sphere.transport(x, y, v), atol=2e-3)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.2, 0.26, 1.2])
+def test_pulled_back_velocities_are_those_before_exp(space, size):
+    """Rows of `v` have angles of about `size` times two: on both sides of where the series ends."""
+    manifold, point = space
+    x = point(1)
+    key_v, key_u = jax.random.split(KEY)
+    v, u = tree.scale(size, manifold.random_tangent(key_v, x)), manifold.random_tangent(key_u, x)
+    w = jax.jvp(lambda u: manifold.exp(x, u), (v,), (u,))[1]
+    # Rows turn by 3 at most, where 1 / sin θ stretches rounding tenfold and its square a hundredfold.
+    assert_near(manifold.pull_back(x, v, w), u, atol=200 * ROUNDING)
+
+
+def test_the_nearest_point_is_found_along_the_normal(space):
+    manifold, point = space
+    x = point(1)
+    beside = tree.add(x, tree.scale(0.3, tree.subtract(x, manifold.project(x, x))))
+    assert_near(manifold.nearest(beside), x)
+    assert_near(manifold.nearest(x), x)
+
+
+def test_vectors_stand_for_trees(x64):
+    x, y = on_product(1), on_product(2)
+    product = SphereProduct(mlp_symmetry(x, scaling=True))
+    layout = product.symmetry.layout
+    vectors, flat = VectorManifold(product, layout), layout.flatten
+    v, w = (product.random_tangent(key, x) for key in jax.random.split(KEY))
+    for name, given in {"exp": (x, v), "log": (x, y), "transport": (x, y, v), "project": (x, w), "nearest": (w,),
+                        "pull_back": (x, v, w)}.items():  # fmt: skip
+        ours = getattr(vectors, name)(*map(flat, given))
+        np.testing.assert_allclose(ours, flat(getattr(product, name)(*given)), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(vectors.distance(flat(x), flat(y)), product.distance(x, y), rtol=ROUNDING)
+
+
+def test_area_and_places_of_the_spheres(x64):
+    """Eight spheres in four dimensions, of area 2 π² each; readout and shifts are flat."""
+    x = on_product(1)
+    manifold = SphereProduct(mlp_symmetry(x, scaling=True))
+    np.testing.assert_allclose(manifold.log_area, 8 * np.log(2 * np.pi**2), rtol=1e-12)
+    curved = manifold.symmetry.layout.unflatten(jnp.asarray(manifold.is_curved()))
+    for i in range(3):
+        np.testing.assert_array_equal(curved[f"layer{i}"]["weight"], float(i < 2))
+        np.testing.assert_array_equal(curved[f"layer{i}"]["bias"], 0.0)
 
 
 def test_distances_of_the_product_add_in_squares(x64):

@@ -24,6 +24,7 @@ METHODS = {
     "tempering": ws.ParallelTempering(**CHAINS, num_replicas=3, num_leapfrog=2),
     "metropolis": ws.MetropolisHastings(ws.RandomWalk(0.05), **CHAINS, thin=2),
     "ensemble": ws.DeepEnsemble(num_members=2, num_steps=1000),
+    "population": ws.Population(num_runs=2, num_steps=40, num_draws=60, every=2, last_rate=1e-2, batch_size=8),
 }
 
 

@@ -12,6 +12,7 @@ from weightscape.geometry.weight_moments import moments
 from weightscape.report.page import figure_bytes
 from weightscape.report.pruning import plot_pruning, pruning_table
 from weightscape.report.spread import plot_marginals, plot_spread
+from weightscape.report.unit_paths import UnitPaths, plot_unit_paths
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +64,19 @@ def test_pruning_is_drawn_and_tabled():
     assert table.rows[1] == ("5 %", "1", "0.400", "1.300", "0.350", "1.400")
     with pytest.raises(InputError, match="at least one"):
         plot_pruning({})
+
+
+def test_units_are_drawn_from_start_to_end_in_a_panel_each():
+    along = np.random.default_rng(0).normal(size=(3, 5, 2))
+    figure = plot_unit_paths({"one": UnitPaths(along, along[:, 2]), "two": UnitPaths(2 * along, along[:, 0])})
+    assert [axis.get_title(loc="left") or axis.get_title() for axis in figure.axes] == ["one", "two"]
+    lines = figure.axes[1].get_lines()
+    drawn = [np.array(line.get_data()).T for line in lines]
+    assert len(drawn) == 1 + 1 + 3 + 2
+    np.testing.assert_allclose(np.linalg.norm(drawn[0], axis=1), 1.0)
+    np.testing.assert_array_equal(drawn[1], along[:, 0])
+    np.testing.assert_array_equal(np.stack(drawn[2:5]), 2 * along)
+    np.testing.assert_array_equal(drawn[5], 2 * along[:, 0])
+    np.testing.assert_array_equal(drawn[6], 2 * along[:, -1])
+    with pytest.raises(InputError, match="at least one"):
+        plot_unit_paths({})

@@ -105,7 +105,10 @@ def _build(kind: type[Method], posterior: Posterior, options: MethodOptions) -> 
         return _flow_after(posterior, options)
     known = {field.name for field in dataclasses.fields(kind)}
     settings: dict[str, int] = {}
-    chosen = (("--chains", options.chains, ("num_chains", "num_members")), ("--draws", options.draws, ("num_draws",)))
+    chosen = (
+        ("--chains", options.chains, ("num_chains", "num_members", "num_runs")),
+        ("--draws", options.draws, ("num_draws",)),
+    )
     for option, value, fields in chosen:
         field = next((name for name in fields if name in known), None)
         if option == "--draws" and issubclass(kind, DensityMethod):

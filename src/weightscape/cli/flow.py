@@ -13,6 +13,13 @@ from weightscape.cli.errors import Stopped
 from weightscape.cli.flow_correction import CORRECTIONS, Corrected, corrected_by
 from weightscape.cli.flow_measure import measure_flow
 from weightscape.cli.flow_page import FlowPage, flow_report, flow_result, laplace_evidences
+from weightscape.cli.flow_population import (
+    NETWORKS,
+    judge_population,
+    population_method,
+    population_report,
+    population_result,
+)
 from weightscape.cli.opened_run import OpenedRun, open_run
 from weightscape.cli.options import OutFolder, ProgressName, Quiet, RunFolder, Seed
 from weightscape.cli.result_folder import result_folder, write_result
@@ -20,12 +27,14 @@ from weightscape.cli.run_folder import clear
 from weightscape.cli.screen import Screen
 from weightscape.core import PRNGKey
 from weightscape.core.checks import require, require_known
-from weightscape.flow import Flow, FlowMatching, small_flow
+from weightscape.flow import Flow, FlowMatching, PopulationMatching, small_flow
 from weightscape.posterior import Posterior
 from weightscape.report.numbers import duration
 
 FLOW = "flow"
 CORRECTED = "corrected"
+POPULATION = "Population"
+_LEAVE = "Leave it out."
 _FEWEST_DRAWS = 20
 
 Correct = Annotated[str | None, typer.Option("--correct", help="Bring draws to the posterior: weights, hmc or smc.")]
@@ -33,6 +42,9 @@ NumDraws = Annotated[int, typer.Option("--draws", min=10, help="Networks that ar
 NumSteps = Annotated[int, typer.Option("--steps", min=1, help="Steps of training.")]
 Width = Annotated[int, typer.Option("--width", min=1, help="Channels of the flow's metanet.")]
 Blocks = Annotated[int, typer.Option("--blocks", min=1, help="Blocks of the flow's metanet.")]
+GeometryName = Annotated[
+    str, typer.Option("--geometry", help="Of a flow over a population: euclidean, normalized or geometric.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in the folder, or begin one.")]
 
 
@@ -43,6 +55,7 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     steps: NumSteps = 3000,
     width: Width = 16,
     blocks: Blocks = 1,
+    geometry: GeometryName = "geometric",
     out: OutFolder = None,
     seed: Seed = 0,
     resume: Resume = False,
@@ -51,12 +64,19 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
 ) -> None:
     """Train a flow on a run's draws: fresh networks with their density, log p(D), and how far to trust both.
 
+    On a population it learns to draw networks like its own, judged by those of held-out runs.
+
     Example: weightscape flow runs/houses --correct hmc
     """
     if correct is not None:
         require_known("`--correct`", correct, CORRECTIONS)
     began, screen = time.monotonic(), Screen(quiet, progress)
     folder, opened = result_folder(out, run, FLOW), open_run(run)
+    if opened.draws.facts.get("method") == POPULATION:
+        require(correct is None, "`--correct` is for posteriors, and a population must have none", correct, _LEAVE)
+        method = population_method(geometry, steps, width, blocks)
+        _flow_over_population(opened, method, Wanted(folder, draws, seed, resume), screen)
+        return
     _require_chains(opened)
     asked = Asked(small_flow(steps, width, blocks), correct, draws, resume)
     page = make_flow(jax.random.key(seed), opened, asked, folder, screen)
@@ -68,6 +88,33 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     screen.path(path)
     if page.corrected is not None and page.corrected.refusal is not None:
         raise page.corrected.refusal
+
+
+class Wanted(NamedTuple):
+    """Where a flow over a population goes, how many networks it draws, its seed, and whether training goes on."""
+
+    folder: Path
+    num_draws: int
+    seed: int
+    resume: bool
+
+
+def _flow_over_population(opened: OpenedRun, method: PopulationMatching, wanted: Wanted, screen: Screen) -> None:
+    began, store, key = time.monotonic(), wanted.folder / FLOW, jax.random.key(wanted.seed)
+    if not wanted.resume:
+        clear(store)
+    with _keeping(store):
+        judged = judge_population(key, opened, method, wanted.num_draws, store, screen)
+    clear(wanted.folder / NETWORKS)
+    judged.networks.save(wanted.folder / NETWORKS)
+    told = {"run": str(opened.folder), "seed": str(wanted.seed), "time": duration(time.monotonic() - began)}
+    report = population_report(judged, opened, told)
+    result = {"run": str(opened.folder), "seed": wanted.seed, **population_result(judged)}
+    path = write_result(wanted.folder, "flow", result, report)
+    for table in report.tables:
+        screen.show(table)
+    screen.say(f"{report.summary}\nTook {told['time']}. The report:")
+    screen.path(path)
 
 
 class Asked(NamedTuple):

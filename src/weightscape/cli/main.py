@@ -21,6 +21,7 @@ from weightscape.cli.errors import Stopped, one_line
 from weightscape.cli.evidence import evidence
 from weightscape.cli.fit import fit
 from weightscape.cli.flow import flow
+from weightscape.cli.population import population
 from weightscape.cli.predict import predict
 from weightscape.cli.prior import prior
 from weightscape.cli.prune import prune
@@ -39,7 +40,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (demo, fit, predict, report, compare, data, prior, evidence, symmetry, rebase, barrier, prune, flow):
+_COMMANDS = (
+    demo,
+    fit,
+    predict,
+    report,
+    compare,
+    data,
+    prior,
+    evidence,
+    symmetry,
+    rebase,
+    barrier,
+    prune,
+    population,
+    flow,
+)
+for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(bench, name="bench")
 

@@ -1,6 +1,7 @@
 """Scores: how good predictions are, and how close to those of a reference."""
 
 from weightscape.evaluate.agreement import agreement, total_variation
+from weightscape.evaluate.averaging import AveragingRow, averaging_curve
 from weightscape.evaluate.baseline import Baseline, FittedBaseline
 from weightscape.evaluate.boosted_trees import BoostedTrees
 from weightscape.evaluate.bootstrap import bootstrap, paired_difference
@@ -14,10 +15,14 @@ from weightscape.evaluate.coverage import coverage, interval_width, pit
 from weightscape.evaluate.crps import crps, pointwise_crps
 from weightscape.evaluate.curves import CoverageCurve, PitHistogram, coverage_curve, miscalibration_area, pit_histogram
 from weightscape.evaluate.detection import auroc, ood_auroc
+from weightscape.evaluate.diversity import error_overlap, jensen_shannon
 from weightscape.evaluate.errors import accuracy, rmse
 from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
 from weightscape.evaluate.gaussian_process import GaussianProcess
+from weightscape.evaluate.generator_baselines import averages, noisy_copies
+from weightscape.evaluate.memorisation import Memorisation, memorisation, nearest_distances, z_u
 from weightscape.evaluate.nearness import halves_nearness, nearness
+from weightscape.evaluate.network_features import function_features, weight_features
 from weightscape.evaluate.nll import nll
 from weightscape.evaluate.pointwise import MeanScore, squared_error, wrong
 from weightscape.evaluate.pruning import PruningRow, pruning_curve, pruning_text
@@ -32,6 +37,7 @@ from weightscape.evaluate.wasserstein import Wasserstein, pointwise_wasserstein,
 from weightscape.evaluate.weighing import WeighedPredictive, weigh, weighing_text
 
 __all__ = [
+    "AveragingRow",
     "Baseline",
     "BoostedTrees",
     "ColumnNoise",
@@ -45,6 +51,7 @@ __all__ = [
     "GaussianProcess",
     "MeanScore",
     "Measured",
+    "Memorisation",
     "PitHistogram",
     "PixelNoise",
     "PruningRow",
@@ -59,6 +66,8 @@ __all__ = [
     "agreement",
     "aurc",
     "auroc",
+    "averages",
+    "averaging_curve",
     "bootstrap",
     "brier",
     "compare_evidence",
@@ -70,11 +79,17 @@ __all__ = [
     "coverage_curve",
     "crps",
     "ece",
+    "error_overlap",
+    "function_features",
     "halves_nearness",
     "interval_width",
+    "jensen_shannon",
+    "memorisation",
     "miscalibration_area",
+    "nearest_distances",
     "nearness",
     "nll",
+    "noisy_copies",
     "ood_auroc",
     "paired_difference",
     "pit",
@@ -100,5 +115,7 @@ __all__ = [
     "wasserstein",
     "weigh",
     "weighing_text",
+    "weight_features",
     "wrong",
+    "z_u",
 ]

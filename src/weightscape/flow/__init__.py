@@ -1,6 +1,7 @@
 """Flows over weights: paths from prior to posterior, velocity fields, their density, and its correction."""
 
 from weightscape.flow import flow_files as _flow_files  # noqa: F401  makes flows storable
+from weightscape.flow import population_files as _population_files  # noqa: F401  makes flows storable
 from weightscape.flow.after import FlowAfter, small_flow
 from weightscape.flow.alignment import Aligned
 from weightscape.flow.architecture import Architecture, Equivariant, Plain, Principal
@@ -14,18 +15,25 @@ from weightscape.flow.correction import (
     prior_draws,
     weighted,
 )
+from weightscape.flow.coupling_costs import SquaredDistances, SquaredGeodesics
 from weightscape.flow.couplings import Chained, Coupling, Entropic, Independent, OptimalTransport
 from weightscape.flow.diffusion import Diffusion
 from weightscape.flow.divergence import Divergence, Exact, Hutchinson
+from weightscape.flow.exp_map import ExpMapSteps
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
 from weightscape.flow.flow_transport import DiffusionTransport, FlowTransport
 from weightscape.flow.gap import Gap
+from weightscape.flow.geometries import Euclidean, Geometric, Geometry, Normalized
 from weightscape.flow.grow import Grown, Growth, Round, grow_flow
 from weightscape.flow.landing import Landing
 from weightscape.flow.objective import LogitNormalTimes, OfPull, OfTarget, OfVelocity, UniformTimes
-from weightscape.flow.paths import Path, Straight, Trigonometric
+from weightscape.flow.paths import GeodesicPath, Path, Straight, Trigonometric
+from weightscape.flow.population_flow import PopulationFlow
+from weightscape.flow.population_matching import PopulationMatching
 from weightscape.flow.source import PriorSource, Source, WhitenedSource, source_of
+from weightscape.flow.sphere_source import SphereSource
+from weightscape.flow.tangent_field import TangentField
 from weightscape.flow.transport import Adaptive, FixedSteps, Solver, Transported, carry, carry_with_density
 from weightscape.flow.tuned_landing import tuned_landing
 
@@ -41,13 +49,18 @@ __all__ = [
     "Divergence",
     "Entropic",
     "Equivariant",
+    "Euclidean",
     "Exact",
+    "ExpMapSteps",
     "FixedSteps",
     "Flow",
     "FlowAfter",
     "FlowMatching",
     "FlowTransport",
     "Gap",
+    "GeodesicPath",
+    "Geometric",
+    "Geometry",
     "Grown",
     "Growth",
     "Hutchinson",
@@ -56,18 +69,25 @@ __all__ = [
     "Landing",
     "LogitNormalTimes",
     "Moved",
+    "Normalized",
     "OfPull",
     "OfTarget",
     "OfVelocity",
     "OptimalTransport",
     "Path",
     "Plain",
+    "PopulationFlow",
+    "PopulationMatching",
     "Principal",
     "PriorSource",
     "Round",
     "Solver",
     "Source",
+    "SphereSource",
+    "SquaredDistances",
+    "SquaredGeodesics",
     "Straight",
+    "TangentField",
     "Transported",
     "Trigonometric",
     "UniformTimes",

@@ -22,6 +22,7 @@ from weightscape.core.layout import Layout
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
 from weightscape.flow.coupling_assignment import cheapest
+from weightscape.flow.coupling_costs import Costs, SquaredDistances
 from weightscape.symmetry import Symmetry
 
 
@@ -56,13 +57,18 @@ class Independent(Coupling):
 
 @registered("flow.OptimalTransport")
 class OptimalTransport(Coupling):
-    """The order of least Σ_i ‖x₀ᵢ − x₁ᵢ‖² among all orders of the targets."""
+    """The order of least Σ_i c(x₀ᵢ, x₁ᵢ) among all orders of the targets.
+
+    - `costs`: c; squared distances, or squared geodesics of a manifold.
+    """
+
+    costs: Costs = SquaredDistances()
 
     def pair(
         self, key: PRNGKey, sources: Float[Array, "pair weight"], targets: Float[Array, "pair weight"]
     ) -> Float[Array, "pair weight"]:
         del key
-        return targets[cheapest(squared_distances(sources, targets))]
+        return targets[cheapest(self.costs.of(sources, targets))]
 
     def bind(self, symmetry: Symmetry, layout: Layout) -> Coupling:
         del symmetry, layout
@@ -73,16 +79,18 @@ class OptimalTransport(Coupling):
 class Entropic(Coupling):
     """Each source draws its target from its row of the entropic plan.
 
-        P = argmin_P Σ_ij P_ij C_ij + λ P_ij log P_ij,      C_ij = ‖x₀ᵢ − x₁ⱼ‖²,      rows and columns of P sum to 1
+        P = argmin_P Σ_ij P_ij C_ij + λ P_ij log P_ij,      C_ij = c(x₀ᵢ, x₁ⱼ),      rows and columns of P sum to 1
 
     - `regularisation`: λ over the mean of C. Near 0 it is optimal transport, large ones make the pairs independent.
     - `num_iterations`: how often Sinkhorn's iteration scales columns and rows; small λ need more.
+    - `costs`: c, as in `OptimalTransport`.
 
     A target may be drawn by several sources, and in the mean it is drawn by one.
     """
 
     regularisation: Scalar = eqx.field(converter=number, default=0.02)
     num_iterations: int = eqx.field(static=True, default=100)
+    costs: Costs = SquaredDistances()
 
     def __check_init__(self) -> None:
         require_positive("`regularisation` of Entropic", self.regularisation)
@@ -101,7 +109,7 @@ class Entropic(Coupling):
         self, sources: Float[Array, "pair weight"], targets: Float[Array, "pair weight"]
     ) -> Float[Array, "pair pair"]:
         """log P; rows sum to 1 to rounding, columns as closely as the iterations bring them."""
-        costs = squared_distances(sources, targets)
+        costs = self.costs.of(sources, targets)
         least = jnp.finfo(costs.dtype).tiny
         sharpness = 1 / jnp.maximum(self.regularisation.astype(costs.dtype) * jnp.mean(costs), least)
 
@@ -132,12 +140,7 @@ class Chained(Coupling):
         return Chained(self.first.bind(symmetry, layout), self.then.bind(symmetry, layout))
 
 
-def squared_distances(
-    sources: Float[Array, "pair weight"], targets: Float[Array, "pair weight"]
-) -> Float[Array, "pair pair"]:
-    """‖x₀ᵢ − x₁ⱼ‖² = ‖x₀ᵢ‖² + ‖x₁ⱼ‖² − 2 ⟨x₀ᵢ, x₁ⱼ⟩, around the mean of the targets, where less cancels."""
-    centre = jnp.mean(targets, axis=0, keepdims=True)
-    sources, targets = sources - centre, targets - centre
-    products = jnp.matmul(sources, targets.T, precision=jax.lax.Precision.HIGHEST)
-    norms = jnp.sum(sources**2, axis=1)[:, None] + jnp.sum(targets**2, axis=1)[None, :] - 2 * products
-    return jnp.maximum(norms, 0)
+def with_costs(coupling: Coupling, costs: Costs) -> Coupling:
+    """The coupling with other costs wherever it has some."""
+    is_cost = lambda node: isinstance(node, Costs)
+    return jax.tree.map(lambda node: costs if is_cost(node) else node, coupling, is_leaf=is_cost)

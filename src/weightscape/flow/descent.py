@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
@@ -20,7 +21,8 @@ from weightscape.flow.couplings import Coupling
 from weightscape.flow.objective import Objective
 from weightscape.flow.source import Source
 from weightscape.flow.swing import Swing
-from weightscape.metanet.adam import AdamWithWarmup
+from weightscape.flow.training_set import TrainingSet
+from weightscape.metanet.adam import AdamWithWarmup, adam_with_warmup
 from weightscape.metanet.fixed import split_trained
 
 STEPS_PER_NOTE = 20
@@ -28,10 +30,10 @@ STEPS_PER_NOTE = 20
 
 
 class Examples(NamedTuple):
-    """Target vectors and the gradients of the likelihood there."""
+    """Target vectors, and the gradients of the likelihood there, where pulls are learned."""
 
     z: Float[Array, "draw weight"]
-    gradients: Float[Array, "draw weight"]
+    gradients: Float[Array, "draw weight"] | None = None
 
 
 class State(NamedTuple):
@@ -114,3 +116,29 @@ class Descent(Walk):
         options = {} if self.swing is None else {"averaged": self.swing}
         model = eqx.combine(numbers, self.rest)
         return self.objective.loss(key_times, model, sources, targets, batch.gradients, **options)
+
+
+def descent_of(
+    method: Any,
+    flow: Any,
+    coupling: Coupling,
+    given: TrainingSet,
+    examples: Examples,
+    held_out: Examples,
+    *,
+    swing: Swing | None = None,
+) -> Descent:
+    """The training that a method's settings ask for, of a flow's model with examples that go by their weights."""
+    return Descent(
+        split_trained(flow.model)[1],
+        flow.objective,
+        flow.source,
+        coupling,
+        adam_with_warmup(method.learning_rate, method.num_steps, weight_decay=0.0, largest_norm=method.largest_norm),
+        method.average,
+        examples,
+        jnp.asarray(np.cumsum(given.train_weights), examples.z.dtype),
+        held_out,
+        swing,
+        method.batch_size,
+    )

@@ -34,23 +34,24 @@ def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None)
         raise InputError(
             "A flow that looks at the data must be loaded with them, got none. Pass `load(path, posterior)`."
         )
-    known = _standing_for(header) if posterior is None else posterior
+    known = standing_for(header) if posterior is None else posterior
     target = Target(known, method.source(known))
     zeros = jnp.zeros((2, target.source.layout.size), target.source.layout.dtype)
     model = method.model(jax.random.key(0), setting_of(method.architecture, target, method.path, zeros, zeros))
-    model = _filled(looking_at(model, None), parts["numbers"])
+    model = filled(looking_at(model, None), parts["numbers"])
     model = looking_at(model, method.architecture.seen(target))
     flow = method.flow(header, posterior, model, target.source)
     return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
 
 
-def _standing_for(header: Header) -> Posterior:
+def standing_for(header: Header) -> Posterior:
     """A posterior of the same weights and symmetry, on the rows of the example."""
     assert isinstance(header.model, Model)
     return header.model.condition(header.example)
 
 
-def _filled(model: Any, numbers: tuple[np.ndarray, ...]) -> Any:
+def filled(model: Any, numbers: tuple[np.ndarray, ...]) -> Any:
+    """The model with all its arrays replaced, in the order of its tree."""
     arrays, rest = eqx.partition(model, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
     shapes, came = [leaf.shape for leaf in leaves], [np.shape(array) for array in numbers]

@@ -8,7 +8,6 @@ Reference: Lipman et al. (2023), Flow matching for generative modeling.
 """
 
 import dataclasses
-import zlib
 
 import equinox as eqx
 import jax
@@ -21,10 +20,10 @@ from weightscape.core.checks import InputError, require, require_count, require_
 from weightscape.core.devices import on_host
 from weightscape.core.facts import Facts
 from weightscape.core.numbers import number
-from weightscape.draws import Draws, Header
+from weightscape.draws import Header
 from weightscape.flow.architecture import Architecture, Equivariant, Setting, setting_of
 from weightscape.flow.couplings import Coupling, Independent
-from weightscape.flow.descent import Descent, Examples
+from weightscape.flow.descent import Descent, Examples, descent_of
 from weightscape.flow.divergence import Divergence, Exact
 from weightscape.flow.fields import looking_at
 from weightscape.flow.flow import Flow
@@ -35,13 +34,12 @@ from weightscape.flow.source import Source, WhitenedSource, source_of
 from weightscape.flow.swing import Swing, stiffness_of
 from weightscape.flow.target import Target
 from weightscape.flow.training import train_flow
-from weightscape.flow.training_set import TrainingSet, padded, training_set
+from weightscape.flow.training_set import TrainingSet, key_with_draws, padded, training_set
 from weightscape.flow.transport import FixedSteps, Solver
 from weightscape.inference.approximation import Approximation
 from weightscape.inference.approximation_run import finished_approximation, keep_approximation
 from weightscape.inference.method import Circumstances, DensityMethod, settings
-from weightscape.metanet.adam import adam_with_warmup
-from weightscape.metanet.fixed import Fixed, split_trained
+from weightscape.metanet.fixed import Fixed
 from weightscape.posterior import Posterior
 
 
@@ -92,7 +90,7 @@ class FlowMatching(DensityMethod):
         require(free or not pulled, asked, type(self.coupling).__name__, "Pass prediction=OfVelocity().")
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Approximation:
-        key = _with_draws(key, around.draws)
+        key = key_with_draws(key, around.draws)
         finished = finished_approximation(key, self, posterior, around)
         if finished is not None:
             return finished
@@ -138,30 +136,20 @@ class FlowMatching(DensityMethod):
 
     def _descent(self, flow: Flow, setting: Setting, given: TrainingSet, gradients: np.ndarray) -> Descent:
         held_out = padded(given.held_out, self.batch_size)
-        examples = Examples(jnp.asarray(given.train), jnp.asarray(gradients))
-        return Descent(
-            split_trained(flow.model)[1],
-            flow.objective,
-            flow.source,
+        return descent_of(
+            self,
+            flow,
             self.coupling.bind(setting.symmetry, flow.source.layout),
-            adam_with_warmup(self.learning_rate, self.num_steps, weight_decay=0.0, largest_norm=self.largest_norm),
-            self.average,
-            examples,
-            jnp.asarray(np.cumsum(given.train_weights), examples.z.dtype),
+            given,
+            Examples(jnp.asarray(given.train), jnp.asarray(gradients)),
             Examples(held_out, jnp.asarray(setting.target.gradients(np.asarray(held_out)))),
-            self._swing(setting, given, gradients),
-            self.batch_size,
+            swing=self._swing(setting, given, gradients),
         )
 
     def _swing(self, setting: Setting, given: TrainingSet, gradients: np.ndarray) -> Swing | None:
         if self.num_leapfrog == 0 or not isinstance(self.prediction, OfPull):
             return None
         return Swing(setting.target, stiffness_of(given.train, gradients, setting.labels), self.num_leapfrog)
-
-
-def _with_draws(key: PRNGKey, draws: Draws | None) -> PRNGKey:
-    """A key that other draws change, so that a stored run is not continued with others."""
-    return key if draws is None else jax.random.fold_in(key, zlib.crc32(np.asarray(draws.log_density).tobytes()))
 
 
 def _continued(init: object, method: FlowMatching, target: Target) -> eqx.Module:

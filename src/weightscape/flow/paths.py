@@ -8,17 +8,22 @@ Where a model predicts the target instead, x̂₁(t, x) ≈ E[x₁ | x_t = x], t
     v = (ȧ/a) x + (ḃ − b ȧ/a) x̂₁                           not x̂₁ − x₀, which loses spread
 
 for the straight path (x̂₁ − x) / (1 − t).
+
+On a manifold the path is the geodesic x_t = exp_{x₀}(t log_{x₀} x₁), straight where the manifold is flat, and u_t is
+tangent at x_t (Chen & Lipman 2024, Flow matching on general geometries).
 """
 
 import abc
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from weightscape.core import registered
 from weightscape.core.types import Scalar
+from weightscape.geometry import Manifold
 
 
 class Coefficients(NamedTuple):
@@ -31,15 +36,35 @@ class Coefficients(NamedTuple):
 
 
 class Path(eqx.Module):
-    """A path given by two functions of time."""
+    """A way from each source point to each target point."""
 
     @abc.abstractmethod
     def coefficients(self, time: Scalar) -> Coefficients:
-        """a, b, ȧ, ḃ at a time in [0, 1]."""
+        """a, b, ȧ, ḃ at a time in [0, 1]; on a manifold those of its flat directions."""
+
+    @abc.abstractmethod
+    def point(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+        """x_t."""
+
+    @abc.abstractmethod
+    def rate(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+        """u_t."""
+
+
+class FlatPath(Path):
+    """A path given by two functions of time."""
+
+    def point(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+        at = self.coefficients(time)
+        return at.a * source + at.b * target
+
+    def rate(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+        at = self.coefficients(time)
+        return at.a_rate * source + at.b_rate * target
 
 
 @registered("flow.Straight")
-class Straight(Path):
+class Straight(FlatPath):
     """x_t = (1 − t) x₀ + t x₁."""
 
     def coefficients(self, time: Scalar) -> Coefficients:
@@ -48,7 +73,7 @@ class Straight(Path):
 
 
 @registered("flow.Trigonometric")
-class Trigonometric(Path):
+class Trigonometric(FlatPath):
     """x_t = cos(πt/2) x₀ + sin(πt/2) x₁.
 
     A weight that is standard normal under source and target, and independent of all others, is so at all times: its
@@ -61,16 +86,30 @@ class Trigonometric(Path):
         return Coefficients(cosine, sine, -half_turn * sine, half_turn * cosine)
 
 
+class GeodesicPath(Path):
+    """x_t = exp_{x₀}(t log_{x₀} x₁) on `manifold`, at constant speed."""
+
+    manifold: Manifold
+
+    def coefficients(self, time: Scalar) -> Coefficients:
+        return Straight().coefficients(time)
+
+    def point(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.manifold.geodesic(source, target, time)
+
+    def rate(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+        along = lambda time: self.manifold.geodesic(source, target, time)
+        return jax.jvp(along, (time,), (jnp.ones_like(time),))[1]
+
+
 def point(path: Path, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
     """x_t."""
-    at = path.coefficients(time)
-    return at.a * source + at.b * target
+    return path.point(time, source, target)
 
 
 def rate(path: Path, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
     """u_t."""
-    at = path.coefficients(time)
-    return at.a_rate * source + at.b_rate * target
+    return path.rate(time, source, target)
 
 
 def velocity_of_target(

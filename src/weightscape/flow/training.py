@@ -1,7 +1,7 @@
 """The training of a flow from beginning to end: in chunks, with losses and J on the way, stored and resumed."""
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -17,7 +17,10 @@ from weightscape.draws import Place
 from weightscape.flow.descent import STEPS_PER_NOTE, Descent, Losses
 from weightscape.flow.flow import Flow
 from weightscape.flow.gap import Gap, gap_of
+from weightscape.flow.population_flow import PopulationFlow
 from weightscape.inference.method import Circumstances, open_recorder, settings
+
+Trained = TypeVar("Trained", Flow, PopulationFlow)
 
 _TRAINING = "training the flow"
 _NUM_GAP_DRAWS = 64
@@ -26,11 +29,11 @@ _NUM_GAP_DRAWS = 64
 def train_flow(
     key: PRNGKey,
     method: Any,
-    flow: Flow,
+    flow: Trained,
     descent: Descent,
     held_out: Float[np.ndarray, "draw weight"],
     around: Circumstances,
-) -> Flow:
+) -> Trained:
     """The flow with its model trained, and what was seen on the way among its facts."""
     key_steps, key_gap = jax.random.split(key)
     begin = lambda: jax.tree.map(lambda leaf: leaf[None], descent.begin(flow.model))
@@ -49,7 +52,7 @@ def train_flow(
                 recorder.add(None, place)
                 losses.append(chunk.outputs)
             flow = _with_model(flow, descent, place)
-            if method.gap_every != 0:
+            if isinstance(flow, Flow) and method.gap_every != 0:
                 gaps.append((place.done * STEPS_PER_NOTE, _gap(key_gap, flow, held_out)))
     return dataclasses.replace(flow, facts=_facts(method, place, recorder.seconds, losses, gaps))
 
@@ -61,7 +64,7 @@ def _stops(method: Any, done: int) -> list[int]:
     return [stop for stop in (*range(every, end, every), end) if stop > done] or [end]
 
 
-def _with_model(flow: Flow, descent: Descent, place: Place) -> Flow:
+def _with_model(flow: Trained, descent: Descent, place: Place) -> Trained:
     # Through the host: arrays that still lie on the run's mesh would not go together with those of other runs.
     numbers = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), place.state.best)
     return dataclasses.replace(flow, model=eqx.combine(numbers, descent.rest))
@@ -85,7 +88,7 @@ def _log_weights(flow: Flow, vectors: Float[jax.Array, "draw weight"]) -> Float[
     return jax.lax.map(one, vectors, batch_size=flow._batch_size(len(vectors)))
 
 
-def _posterior(flow: Flow) -> Any:
+def _posterior(flow: Flow | PopulationFlow) -> Any:
     assert flow.posterior is not None
     return flow.posterior
 

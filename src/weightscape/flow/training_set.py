@@ -3,6 +3,7 @@
 Chains that did not move, or are not finite, never reach training: a few of them poison it.
 """
 
+import zlib
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from weightscape.core.checks import require
+from weightscape.core.types import PRNGKey
 from weightscape.draws import Draws, examine_chains
 from weightscape.flow.source import Source
 from weightscape.posterior import Position
@@ -36,7 +38,7 @@ def training_set(source: Source, draws: Draws, held_out: float) -> TrainingSet:
     num_chains = draws.num_chains
     if draws.num_draws > 1 and num_chains > 1:
         draws = draws[list(examine_chains(np.asarray(draws.log_density), draws.info).kept)]
-    z = np.asarray(_vectors(source, draws.positions()))
+    z = np.asarray(vectors_of(source, draws.positions()))
     weights = np.ones(z.shape[:2]) if draws.log_weights is None else _relative(np.asarray(draws.log_weights))
     if len(z) == 1 or z.shape[1] == 1:
         z, weights = z.reshape(-1, 1, z.shape[-1]), weights.reshape(-1, 1)
@@ -51,8 +53,14 @@ def training_set(source: Source, draws: Draws, held_out: float) -> TrainingSet:
     return TrainingSet(flat(z[:cut]), flat(_thinned(z[cut:])), kept / kept.sum(), left_out)
 
 
+def key_with_draws(key: PRNGKey, draws: Draws | None) -> PRNGKey:
+    """A key that other draws change, so that a stored run is not continued with others."""
+    return key if draws is None else jax.random.fold_in(key, zlib.crc32(np.asarray(draws.log_density).tobytes()))
+
+
 @eqx.filter_jit
-def _vectors(source: Source, positions: Position) -> Float[jax.Array, "chain draw weight"]:
+def vectors_of(source: Source, positions: Position) -> Float[jax.Array, "chain draw weight"]:
+    """The vectors of many positions."""
     return jax.vmap(jax.vmap(source.vector))(positions)
 
 

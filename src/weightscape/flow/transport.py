@@ -11,6 +11,7 @@ takes the integral by Gauss–Legendre quadrature, at a few nodes that the way p
 
 import abc
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import diffrax
@@ -29,6 +30,8 @@ from weightscape.flow.divergence import Divergence
 
 Velocity = Callable[[Any, Float[Array, " weight"]], Float[Array, " weight"]]
 Rate = Callable[[Any, Float[Array, " weight"]], Float[Array, " estimate"]]
+Leg = Callable[[Float[Array, " weight"], Scalar, Scalar, Scalar], Float[Array, " weight"]]
+"""From a point, an s, another s and a number of steps to the point there."""
 
 for _scheme in (
     diffrax.Euler,
@@ -86,11 +89,23 @@ class FixedSteps(Solver):
     def solve(
         self, velocity: Velocity, x: Float[Array, " weight"], *, first: float | Scalar, last: float | Scalar
     ) -> Float[Array, " weight"]:
-        return self._leg(velocity, x, self._place(first), self._place(last), self.num_steps)
+        return self.solve_by(partial(self._leg, velocity), x, first=first, last=last)
 
     def integrate(
         self, velocity: Velocity, rate: Rate, x: Float[Array, " weight"], *, first: float, last: float
     ) -> tuple[Float[Array, " weight"], Float[Array, " estimate"]]:
+        return self.integrate_by(partial(self._leg, velocity), rate, x, first=first, last=last)
+
+    def solve_by(
+        self, leg: Leg, x: Float[Array, " weight"], *, first: float | Scalar, last: float | Scalar
+    ) -> Float[Array, " weight"]:
+        """What `solve` does, for another way to go from one s to another."""
+        return leg(x, self._place(first), self._place(last), self.num_steps)
+
+    def integrate_by(
+        self, leg: Leg, rate: Rate, x: Float[Array, " weight"], *, first: float, last: float
+    ) -> tuple[Float[Array, " weight"], Float[Array, " estimate"]]:
+        """What `integrate` does, for another way to go from one s to another."""
         start, end = self._place(first), self._place(last)
         nodes, shares = (jnp.asarray(each, x.dtype) for each in np.polynomial.legendre.leggauss(self.num_nodes))
         places = start + (end - start) * (nodes + 1) / 2
@@ -98,15 +113,20 @@ class FixedSteps(Solver):
 
         def onwards(state: tuple[Array, Array], node: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
             (x, before), (place, share) = state, node
-            x = self._leg(velocity, x, before, place, steps)
+            x = leg(x, before, place, steps)
             return (x, place), share * (end - start) / 2 * self._pace(place) * rate(self._time(place), x)
 
         (x, before), parts = jax.lax.scan(onwards, (x, start.astype(x.dtype)), (places, shares))
-        return self._leg(velocity, x, before, end, steps), jnp.sum(parts, axis=0)
+        return leg(x, before, end, steps), jnp.sum(parts, axis=0)
+
+    def by_place(self, velocity: Velocity) -> Velocity:
+        """dx/ds at an s and an x."""
+        return lambda s, x: self._pace(s).astype(x.dtype) * velocity(self._time(s), x)
 
     def _leg(self, velocity: Velocity, x: Array, first: Scalar, last: Scalar, num_steps: Scalar) -> Array:
         """From one s to another."""
-        term = diffrax.ODETerm(lambda s, x, _: self._pace(s).astype(x.dtype) * velocity(self._time(s), x))
+        pace = self.by_place(velocity)
+        term = diffrax.ODETerm(lambda s, x, _: pace(s, x))
         return _final(term, self.scheme, diffrax.ConstantStepSize(), x, first, last, (last - first) / num_steps)
 
     def _time(self, s: Any) -> Scalar:

@@ -24,6 +24,7 @@ from weightscape.geometry.spheres import Sphere
 from weightscape.geometry.straight_through import StraightThrough
 from weightscape.geometry.transpositions import transpositions, with_transpositions
 from weightscape.geometry.unimodality import Unimodality, unimodality
+from weightscape.geometry.vector_manifold import VectorManifold
 from weightscape.geometry.weight_diagnostics import WeightDiagnostics, diagnose_weights, marginals
 from weightscape.geometry.weight_matching import WeightMatching
 from weightscape.geometry.weight_moments import Moments, moments
@@ -59,6 +60,7 @@ __all__ = [
     "SphereProduct",
     "StraightThrough",
     "Unimodality",
+    "VectorManifold",
     "WeightComparison",
     "WeightDiagnostics",
     "WeightMatching",

@@ -34,6 +34,14 @@ class Manifold(eqx.Module):
     def project(self, x: Tree, v: Tree) -> Tree:
         """The part of v that is tangent at x."""
 
+    @abc.abstractmethod
+    def nearest(self, x: Tree) -> Tree:
+        """The point of the manifold that is closest to x, which may lie beside it."""
+
+    @abc.abstractmethod
+    def pull_back(self, x: Tree, v: Tree, w: Tree) -> Tree:
+        """The tangent vector u at x for which exp_x(v + h u) leaves exp_x(v) with the velocity w: (d exp_x)_v u = w."""
+
     def geodesic(self, x: Tree, y: Tree, t: Scalar) -> Tree:
         """x_t = exp_x(t log_x y)."""
         return self.exp(x, tree.scale(t, self.log(x, y)))

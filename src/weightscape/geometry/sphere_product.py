@@ -6,6 +6,7 @@ Rescaling a unit changes nothing in its function, so only the direction of its i
 parallel transport act on each factor alone.
 """
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -69,6 +70,31 @@ class SphereProduct(Manifold):
 
     def project(self, x: Tree, v: Tree) -> Tree:
         return self._map(lambda point, vector: vector, Sphere().project, x, v)
+
+    def nearest(self, x: Tree) -> Tree:
+        return self._map(lambda point: point, Sphere().nearest, x)
+
+    def pull_back(self, x: Tree, v: Tree, w: Tree) -> Tree:
+        return self._map(lambda point, way, vector: vector, Sphere().pull_back, x, v, w)
+
+    def is_curved(self) -> Float[np.ndarray, " weight"]:
+        """1 for each entry of the flat vector that lies on a sphere, 0 for the others."""
+        layout = self.symmetry.layout
+        zeros = jax.tree.unflatten(layout.structure, list(map(jnp.zeros, layout.shapes)))
+        return np.asarray(layout.flatten(self._map(lambda point: point, jnp.ones_like, zeros)))
+
+    @property
+    def num_spheres(self) -> int:
+        """How many there are, one for each unit."""
+        return sum(self.symmetry.groups[pivot.group].size for pivot in self.spheres)
+
+    @property
+    def log_area(self) -> float:
+        """log of the volume of all spheres together; that of one in n dimensions is 2 π^(n/2) / Γ(n/2)."""
+        widths = [self._width(pivot) for pivot in self.spheres]
+        counts = [self.symmetry.groups[pivot.group].size for pivot in self.spheres]
+        areas = [math.log(2) + n / 2 * math.log(math.pi) - math.lgamma(n / 2) for n in widths]
+        return sum(count * area for count, area in zip(counts, areas, strict=True))
 
     def _map(self, flat: Callable[..., Array], curved: Callable[..., Array], *trees: Tree) -> Tree:
         """`flat` of all leaves, and `curved` where there are spheres."""

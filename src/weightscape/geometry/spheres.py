@@ -3,11 +3,13 @@
     exp_x(v)   = cos‖v‖ x + sin‖v‖ v/‖v‖
     log_x(y)   = θ e,      e = (y − ⟨x, y⟩ x) / ‖·‖,      θ = 2 atan2(‖x − y‖, ‖x + y‖)
     Γ_x→y(v)   = v + ⟨e, v⟩ ((cos θ − 1) e − sin θ x)
+    (d exp_x)_v⁻¹ w = s (w − ⟨x, w⟩ x) − s² c ⟨x, w⟩ v,      θ = ‖v‖,  s = θ / sin θ,  c = (sin θ − θ cos θ) / θ³
 
 This form of the angle (Kahan) is right to rounding from the smallest angles to the largest, where arccos ⟨x, y⟩ loses
 half the digits. At the antipode y = −x every direction is shortest: `log` takes a fixed one, of length π.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -19,6 +21,10 @@ from weightscape.geometry.manifold import Manifold
 
 Rows = Float[Array, "*row weight"]
 Numbers = Float[Array, "*row"]
+
+_SMALL = 0.5
+_SERIES = tuple((-1) ** (k + 1) * 2 * k / math.factorial(2 * k + 1) for k in range(7, 0, -1))
+"""(sin θ − θ cos θ) / θ³ = Σ_k (−1)^(k+1) 2k/(2k+1)! θ^(2k−2), as `polyval` reads it; the next term is below 1e-15."""
 
 
 class Sphere(Manifold):
@@ -55,6 +61,17 @@ class Sphere(Manifold):
     def project(self, x: Rows, v: Rows) -> Rows:
         return v - _inner(x, v)[..., None] * x
 
+    def nearest(self, x: Rows) -> Rows:
+        length = _norm(x)
+        return x / jnp.where(length > 0, length, 1.0)[..., None]
+
+    def pull_back(self, x: Rows, v: Rows, w: Rows) -> Rows:
+        """For ‖v‖ < π: beyond the antipode exp is no map to go back by."""
+        angle, outwards = _norm(v), _inner(x, w)
+        stretch = 1 / jnp.sinc(angle / jnp.pi)
+        along = stretch**2 * _fall_short(angle) * outwards
+        return stretch[..., None] * self.project(x, w) - along[..., None] * v
+
 
 class _Way(NamedTuple):
     """How to go: a unit tangent vector (zero where there is no way to go) and an angle."""
@@ -80,6 +97,14 @@ def _some_tangent(x: Rows) -> Rows:
     across = Sphere().project(x, axis)
     length = _norm(across)
     return across / jnp.where(length > 0, length, 1.0)[..., None]
+
+
+def _fall_short(angle: Numbers) -> Numbers:
+    """c = (sin θ − θ cos θ) / θ³, by its series where the difference would cancel."""
+    is_small = angle < _SMALL
+    usual = jnp.where(is_small, 1.0, angle)
+    direct = (jnp.sin(usual) - usual * jnp.cos(usual)) / usual**3
+    return jnp.where(is_small, jnp.polyval(jnp.asarray(_SERIES, angle.dtype), angle**2), direct)
 
 
 def _inner(x: Rows, y: Rows) -> Numbers:

@@ -39,7 +39,9 @@ def with_unit_weights(
     leaves, structure = jax.tree.flatten(params)
     leaf = jnp.asarray(leaves[number])
     factors = jnp.moveaxis(leaf.reshape(symmetry.leaves[number].sizes), place.factor, 0)
-    changed = factors.at[jnp.asarray(place.positions)].set(weights.astype(leaf.dtype))
+    is_all = place.positions == tuple(range(len(factors)))
+    new = weights.astype(leaf.dtype)
+    changed = new if is_all else factors.at[jnp.asarray(place.positions)].set(new)
     leaves[number] = jnp.moveaxis(changed, 0, place.factor).reshape(leaf.shape)
     return jax.tree.unflatten(structure, leaves)
 

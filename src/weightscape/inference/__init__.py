@@ -32,7 +32,7 @@ from weightscape.inference.mcmc import (
 from weightscape.inference.method import DensityMethod, Method
 from weightscape.inference.methods import METHODS, method_class
 from weightscape.inference.neural_linear import NeuralLinear
-from weightscape.inference.point import MAP, SWAG, DeepEnsemble, MixtureOfGaussians
+from weightscape.inference.point import MAP, SWAG, DeepEnsemble, MixtureOfGaussians, Population, split_runs
 from weightscape.inference.restarts import Afresh, Nearby
 from weightscape.inference.sgmcmc import (
     SGHMC,
@@ -119,6 +119,7 @@ __all__ = [
     "NormalizingFlowVI",
     "ParallelTempering",
     "PolynomialDecay",
+    "Population",
     "RMSprop",
     "RandomWalk",
     "Reparameterised",
@@ -131,4 +132,5 @@ __all__ = [
     "ladder_evidence",
     "load_approximation",
     "method_class",
+    "split_runs",
 ]

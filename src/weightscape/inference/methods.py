@@ -5,7 +5,7 @@ from weightscape.inference.laplace import Laplace
 from weightscape.inference.mcmc import HMC, MALA, MCLMC, NUTS, MetropolisHastings, ParallelTempering
 from weightscape.inference.method import Method
 from weightscape.inference.neural_linear import NeuralLinear
-from weightscape.inference.point import MAP, SWAG, DeepEnsemble
+from weightscape.inference.point import MAP, SWAG, DeepEnsemble, Population
 from weightscape.inference.sgmcmc import SGHMC, SGLD, SGNHT, ULA
 from weightscape.inference.variational import LayerwiseVI, MeanFieldVI, NormalizingFlowVI
 
@@ -23,6 +23,7 @@ METHODS: dict[str, type[Method]] = {
     "normalizingflowvi": NormalizingFlowVI,
     "nuts": NUTS,
     "paralleltempering": ParallelTempering,
+    "population": Population,
     "sghmc": SGHMC,
     "sgld": SGLD,
     "sgnht": SGNHT,

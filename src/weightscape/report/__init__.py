@@ -36,6 +36,7 @@ from weightscape.report.section import plot_section
 from weightscape.report.spread import plot_marginals, plot_spread
 from weightscape.report.symmetry import plot_symmetry, symmetry_table
 from weightscape.report.trace import plot_trace
+from weightscape.report.unit_paths import UnitPaths, plot_unit_paths
 from weightscape.report.weights import plot_weights
 from weightscape.report.write import write_report
 
@@ -53,6 +54,7 @@ __all__ = [
     "Route",
     "Scatter",
     "Table",
+    "UnitPaths",
     "bands",
     "brief_table",
     "compared_finding",
@@ -90,6 +92,7 @@ __all__ = [
     "plot_spread",
     "plot_symmetry",
     "plot_trace",
+    "plot_unit_paths",
     "plot_weights",
     "plot_weights_beside",
     "pruning_table",

@@ -77,6 +77,17 @@ def of_draws(draws: Draws) -> Symmetry:
     return symmetry_of(function, model.unplace(one), header.standardised_example())
 
 
+def of_function(posterior: Posterior) -> Symmetry:
+    """The symmetry of a posterior's networks as functions, whatever its prior says. Elements act on positions."""
+    model = posterior.model
+
+    def function(position: Position, x: Any) -> Any:
+        params = model.place(position).parameters
+        return model.network.apply(params.network, x), params.likelihood
+
+    return symmetry_of(function, posterior.start_position(jax.random.key(0)), posterior.x[:_MOST_ROWS])
+
+
 def symmetry_of(function: Callable[[Tree, Any], Any], params: Tree, inputs: Any) -> Symmetry:
     """The changes to `params` that leave `function(params, inputs)`, any tree of arrays, unchanged."""
     ledger, factorisation = follow(function, params, inputs)

@@ -1,0 +1,1 @@
+"""Parts of `thesis_flows`: settings, populations, flows and their judgement, tables."""

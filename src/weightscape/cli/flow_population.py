@@ -1,0 +1,111 @@
+"""`weightscape flow` on a population: a flow over trained networks, judged by networks of runs that it has not seen."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from weightscape.cli.finish import plain_scores
+from weightscape.cli.opened_run import OpenedRun
+from weightscape.cli.screen import Screen
+from weightscape.core import PRNGKey
+from weightscape.core.checks import require_known
+from weightscape.draws import Draws
+from weightscape.evaluate import Memorisation, function_features, memorisation, scores, weight_features
+from weightscape.flow import Equivariant, Euclidean, Geometric, Normalized, PopulationFlow, PopulationMatching
+from weightscape.inference import split_runs
+from weightscape.metanet import Sizes
+from weightscape.predictive import predict
+from weightscape.report import Picture, Report, Table
+from weightscape.report.describe import described
+from weightscape.report.flow_training import plot_flow_training
+from weightscape.report.numbers import score_name, shown
+
+GEOMETRIES = {"euclidean": Euclidean, "geometric": Geometric, "normalized": Normalized}
+NETWORKS = "networks"
+_HELD_OUT = 0.2
+_NUM_ALONE = 32
+_WANTED = {"regression": ("rmse", "nll"), "classification": ("accuracy", "nll")}
+
+
+class Judged(NamedTuple):
+    """A flow over a population, networks drawn from it, their scores beside others', and the audit by name."""
+
+    flow: PopulationFlow
+    networks: Draws
+    scores: dict[str, dict[str, float]]
+    audits: dict[str, Memorisation]
+
+
+def population_method(geometry: str, num_steps: int, width: int, num_blocks: int) -> PopulationMatching:
+    """Flow matching that two cores finish in minutes, for small networks."""
+    require_known("`--geometry`", geometry, GEOMETRIES)
+    sizes = Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
+    return PopulationMatching(
+        GEOMETRIES[geometry](),
+        num_steps=num_steps,
+        batch_size=64,
+        learning_rate=3e-3,
+        average=0.995,
+        architecture=Equivariant(sizes, guided=False),
+    )
+
+
+def judge_population(
+    key: PRNGKey, opened: OpenedRun, method: PopulationMatching, num_draws: int, store: Path, screen: Screen
+) -> Judged:
+    """Train on some runs, draw networks, and hold them against the others; what is in the store is gone on with."""
+    key_train, key_draws = jax.random.split(key)
+    train, held_out = split_runs(opened.draws, _HELD_OUT)
+    screen.say(f"{opened.dataset}\nTraining a flow on {len(train)} networks; {len(held_out)} are held out.")
+    flow = method.run(key_train, opened.posterior(), draws=train, store=store, progress=screen.progress(), resume=True)
+    assert isinstance(flow, PopulationFlow)
+    networks = flow.sample(key_draws, num_draws)
+    named = {"training": train, "held out": held_out, "flow": networks}
+    found = {name: _scores(draws, opened) for name, draws in named.items()}
+    x = np.asarray(opened.dataset.test.x)
+    by_function = [function_features(draws, x) for draws in (networks, train, held_out)]
+    by_weight = [weight_features(draws, train) for draws in (networks, train, held_out)]
+    return Judged(flow, networks, found, {"functions": memorisation(*by_function), "weights": memorisation(*by_weight)})
+
+
+def population_report(judged: Judged, opened: OpenedRun, settings: dict[str, str]) -> Report:
+    """The report of a flow over a population."""
+    name, columns = opened.record.name, tuple(judged.scores["flow"])
+    rows = tuple((row, *(shown(values[c]) for c in columns)) for row, values in judged.scores.items())
+    together = Table(f"{name}: scores on the test rows", ("networks", *columns), rows)
+    head = ("compared by", "flow", "held out", "ratio", "Z_U")
+    cells = tuple((by, *(shown(value) for value in audit)) for by, audit in judged.audits.items())
+    audit = Table(f"{name}: median distance to the nearest training network", head, cells)
+    caption = "Where the loss of held-out runs rises, networks are learned by heart; the best moment is kept."
+    training = Picture("training", "Training", caption, plot_flow_training(judged.flow.facts))
+    told = {**settings, "flow": described(judged.flow.method)}
+    return Report(f"A flow over networks of {name}", finding(judged, name), (together, audit), (training,), told)
+
+
+def finding(judged: Judged, name: str) -> str:
+    """One sentence on how good and how new the networks are."""
+    by = judged.audits["functions"]
+    first = next(iter(judged.scores["flow"]))
+    ours, theirs = (shown(judged.scores[which][first]) for which in ("flow", "held out"))
+    told = f"A flow draws networks for {name}: {first} {ours}, where networks of other runs have {theirs}"
+    return f"{told}; they lie {by.ratio:.2f} times as far from the training networks as those do (Z_U = {by.z_u:.1f})."
+
+
+def population_result(judged: Judged) -> dict[str, Any]:
+    """The numbers for `result.json`."""
+    audits = {name: audit._asdict() for name, audit in judged.audits.items()}
+    return {"scores": judged.scores, "memorisation": audits, "num_networks": len(judged.networks)}
+
+
+def _scores(draws: Draws, opened: OpenedRun) -> dict[str, float]:
+    """The mean score of single networks, and that of all together."""
+    test, wanted = opened.dataset.test, _WANTED[opened.dataset.task]
+    of = lambda some: plain_scores(scores(predict(some, test.x), test.y))
+    flat = draws.map_leaves(lambda leaf: np.asarray(leaf).reshape(1, -1, *np.shape(leaf)[2:]))
+    alone = [of(flat[0, i]) for i in range(min(_NUM_ALONE, len(flat)))]
+    each = {f"{score_name(name)}, alone": float(np.mean([found[name] for found in alone])) for name in wanted}
+    whole = of(flat)
+    return {**each, **{f"{score_name(name)}, together": float(whole[name]) for name in wanted}}

@@ -1,0 +1,79 @@
+"""Whether a generator makes networks of its own, or hands out those that it was shown.
+
+    d(θ) = min_{θ' in train} ‖φ(θ) − φ(θ')‖,       ratio = median d(generated) / median d(held out)
+
+    U = Σ_ij 1[d(generated_i) > d(held out_j)] + ½ 1[=],      Z_U = (U − mn/2) / √(mn (m + n + 1) / 12)
+
+for m generated and n held-out networks. φ is what networks are compared by: their probabilities at some inputs, or
+their weights (`network_features`). Where both come from the same distribution the ratio is near 1 and Z_U is standard
+normal. Z_U far below 0 says that generated networks lie closer to the training ones than fresh networks do: copies. Far
+above 0 they lie farther off: what was generated is no network of the population. Held-out networks must come from other
+runs, or they are copies themselves. Networks that hardly say anything lie in the middle of all and look like copies in
+function space: read it beside their accuracy, and beside the audit of weights.
+
+Reference: Meehan, Chaudhuri and Dasgupta (2020), A non-parametric test to detect data-copying in generative models,
+section 3.2, with one cell.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from weightscape.core.checks import require, shape_of
+
+_AT_ONCE = 512
+Features = Float[np.ndarray, "_ feature"]
+
+
+class Memorisation(NamedTuple):
+    """Distances to the nearest training network.
+
+    - `generated`, `held_out`: their medians.  `ratio`: the first over the second; copies have 0.
+    - `z_u`: Z_U; below −3, say, the generator copies.
+    """
+
+    generated: float
+    held_out: float
+    ratio: float
+    z_u: float
+
+
+def memorisation(generated: Features, train: Features, held_out: Features) -> Memorisation:
+    """The audit of generated networks; all are given by the same features."""
+    ours, theirs = nearest_distances(generated, train), nearest_distances(held_out, train)
+    middle = float(np.median(theirs))
+    asked = "Held-out networks of an audit must differ from those of training"
+    require(middle > 0, asked, "a median distance of 0", "Hold out whole runs, and compare by more features.")
+    return Memorisation(float(np.median(ours)), middle, float(np.median(ours)) / middle, z_u(ours, theirs))
+
+
+def nearest_distances(
+    networks: Float[np.ndarray, "network _"], train: Float[np.ndarray, "other _"]
+) -> Float[np.ndarray, " network"]:
+    """The Euclidean distance of each network to the training network that is closest to it."""
+    asked, remedy = "Networks that are compared must have the same features", "Compute both in the same way."
+    require(networks.shape[1:] == train.shape[1:], asked, f"{shape_of(networks)} and {shape_of(train)}", remedy)
+    centre = np.mean(train, axis=0, dtype=np.float64)
+    known = np.asarray(train, np.float64) - centre
+    parts = [_nearest(np.asarray(networks[start : start + _AT_ONCE], np.float64) - centre, known)
+             for start in range(0, len(networks), _AT_ONCE)]  # fmt: skip
+    return np.concatenate(parts)
+
+
+def z_u(generated: Float[np.ndarray, " network"], held_out: Float[np.ndarray, " other"]) -> float:
+    """Z_U of two samples of distances; ties count half, and lower the variance as usual."""
+    m, n = len(generated), len(held_out)
+    ranks = stats.rankdata(np.concatenate([generated, held_out]))
+    larger = np.sum(ranks[:m]) - m * (m + 1) / 2
+    _, counts = np.unique(ranks, return_counts=True)
+    tied = np.sum(counts**3.0 - counts) / ((m + n) * (m + n - 1))
+    variance = m * n / 12 * (m + n + 1 - tied)
+    return float((larger - m * n / 2) / np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def _nearest(networks: Features, train: Features) -> Float[np.ndarray, " _"]:
+    """Which is nearest comes from products of matrices; how far, from the difference, which is exact for copies."""
+    squares = np.sum(train**2, axis=1)[None] - 2 * networks @ train.T
+    return np.linalg.norm(networks - train[np.argmin(squares, axis=1)], axis=1)

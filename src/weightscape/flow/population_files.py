@@ -1,0 +1,41 @@
+"""Flows over populations on disk: the settings, the sizes of weights, and the numbers of the model."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from weightscape.draws import Header
+from weightscape.flow.flow_files import filled, standing_for
+from weightscape.flow.population_flow import PopulationFlow
+from weightscape.flow.population_matching import PopulationMatching
+from weightscape.flow.source import WhitenedSource
+from weightscape.flow.sphere_source import SphereSource
+from weightscape.flow.target import Target
+from weightscape.inference.approximation_files import storable
+from weightscape.posterior import Posterior
+from weightscape.symmetry import of_function
+
+
+def _stored(flow: PopulationFlow) -> dict[str, Any]:
+    numbers = tuple(jax.tree.leaves(eqx.filter(flow.model, eqx.is_array)))
+    assert isinstance(flow.source, WhitenedSource | SphereSource)
+    return {"method": flow.method, "numbers": numbers, "scale": flow.source.scale, "solver": flow.solver,
+            "divergence": flow.divergence}  # fmt: skip
+
+
+def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> PopulationFlow:
+    method: PopulationMatching = parts["method"]
+    known = standing_for(header) if posterior is None else posterior
+    symmetry, layout = of_function(known), header.layout()
+    source = method.geometry.source(symmetry, layout, jnp.asarray(np.asarray(parts["scale"]), layout.dtype))
+    zeros = jnp.zeros((2, layout.size), layout.dtype)
+    model = filled(method.model(jax.random.key(0), symmetry, Target(known, source), zeros), parts["numbers"])
+    flow = method.flow(header, posterior, model, source)
+    return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
+
+
+storable("PopulationFlow", PopulationFlow, _stored, _rebuild)

@@ -1,0 +1,150 @@
+"""Flow matching on a population: learn to draw networks like those that training ends in, from examples alone.
+
+    loss = E_{t, x₀, x₁} ‖ v(t, x_t) − u_t ‖² / d,      x_t, u_t on the path of a geometry (`geometries`, `paths`)
+
+There is no density to correct towards, so what a flow has learned is judged by its networks: their accuracy, their
+diversity, and whether they are new (`evaluate.memorisation`). The velocity field commutes with permutations and signs;
+rescalings are gone where the geometry normalises, and learned where it does not.
+"""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from weightscape.core import PRNGKey, registered
+from weightscape.core.checks import InputError, require, require_count, require_fraction, require_positive
+from weightscape.core.devices import on_host
+from weightscape.core.facts import Facts
+from weightscape.core.numbers import number
+from weightscape.draws import Draws, Header
+from weightscape.flow.architecture import Architecture, Equivariant, Setting
+from weightscape.flow.couplings import Coupling, Independent, with_costs
+from weightscape.flow.descent import Examples, descent_of
+from weightscape.flow.divergence import Divergence, Exact
+from weightscape.flow.fields import Field
+from weightscape.flow.geometries import Geometric, Geometry, size_of_weights
+from weightscape.flow.objective import Objective, OfVelocity, Times, UniformTimes
+from weightscape.flow.orbits import orbits
+from weightscape.flow.population_flow import PopulationFlow
+from weightscape.flow.source import Source
+from weightscape.flow.sphere_source import SphereSource
+from weightscape.flow.target import Target
+from weightscape.flow.training import train_flow
+from weightscape.flow.training_set import key_with_draws, padded, training_set, vectors_of
+from weightscape.flow.transport import FixedSteps, Solver
+from weightscape.inference.approximation_run import finished_approximation, keep_approximation
+from weightscape.inference.method import Circumstances, DensityMethod, settings
+from weightscape.posterior import Posterior
+from weightscape.symmetry import Symmetry, of_function
+
+
+def unguided() -> Equivariant:
+    """A metanet that sees weights alone: here no likelihood says where networks should be."""
+    return Equivariant(guided=False)
+
+
+@registered("flow.PopulationMatching")
+class PopulationMatching(DensityMethod):
+    """A flow to a population; `run(key, posterior, draws=population)`, with the posterior that it was trained on.
+
+    - `geometry`: `Euclidean()`, `Normalized()` or `Geometric()`.
+    - `num_steps`, `batch_size`, `learning_rate`, `average`, `largest_norm`: the training, as in FlowMatching.
+    - `architecture`: `Equivariant(guided=False)`, `Plain()` or `Principal()`.
+    - `coupling`, `times`: the pairs that it learns from; optimal transport has the geometry's own costs, an aligned
+      coupling matches units by straight distances in all of them.
+    - `solver`, `divergence`: how the flow is solved afterwards.
+    - `held_out`: the share of the runs whose loss says when training was at its best.
+    """
+
+    geometry: Geometry = eqx.field(default_factory=Geometric)
+    num_steps: int = eqx.field(static=True, default=4000)
+    batch_size: int = eqx.field(static=True, default=256)
+    learning_rate: Float[Array, ""] = eqx.field(default=1e-3, converter=number)
+    average: Float[Array, ""] = eqx.field(default=0.999, converter=number)
+    largest_norm: Float[Array, ""] = eqx.field(default=1.0, converter=number)
+    architecture: Architecture = eqx.field(default_factory=unguided)
+    coupling: Coupling = eqx.field(default_factory=Independent)
+    times: Times = eqx.field(default_factory=UniformTimes)
+    solver: Solver = eqx.field(default_factory=FixedSteps)
+    divergence: Divergence = eqx.field(default_factory=Exact)
+    held_out: float = eqx.field(static=True, default=0.1)
+
+    def __check_init__(self):
+        require_count("`num_steps` of PopulationMatching", self.num_steps)
+        require_count("`batch_size` of PopulationMatching", self.batch_size, least=2)
+        require_positive("`learning_rate` of PopulationMatching", self.learning_rate)
+        require_positive("`largest_norm` of PopulationMatching", self.largest_norm)
+        require_fraction("`average` of PopulationMatching", float(self.average))
+        require_fraction("`held_out` of PopulationMatching", self.held_out)
+        asked, remedy = "`architecture` of PopulationMatching must not look at data", "Pass `guided=False`."
+        require(not getattr(self.architecture, "guided", False), asked, "a guided one", remedy)
+
+    @property
+    def gap_every(self) -> int:
+        """J is never measured: a population has no known density."""
+        return 0
+
+    def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> PopulationFlow:
+        key = key_with_draws(key, around.draws)
+        finished = finished_approximation(key, self, posterior, around)
+        if finished is not None:
+            return finished
+        draws = _given(around)
+        key_model, key_training = jax.random.split(key)
+        symmetry = of_function(posterior)
+        source = self.fitted_source(symmetry, posterior, draws)
+        given = training_set(source, draws, self.held_out)
+        with on_host():
+            model = self.model(key_model, symmetry, Target(posterior, source), jnp.asarray(given.train))
+        flow = self.flow(Header.of(posterior), posterior, model, source)
+        coupling = with_costs(self.coupling, self.geometry.costs(source))
+        descent = descent_of(
+            self,
+            flow,
+            coupling.bind(symmetry.without_scaling(), source.layout),
+            given,
+            Examples(jnp.asarray(given.train)),
+            Examples(padded(given.held_out, self.batch_size)),
+        )
+        flow = train_flow(key_training, self, flow, descent, given.held_out, around)
+        told = {"num_train": len(given.train), "num_held_out": len(given.held_out), "left_out": given.num_left_out}
+        flow = dataclasses.replace(flow, facts=flow.facts.plus(**told))
+        keep_approximation(key, self, flow, around)
+        return flow
+
+    def fitted_source(self, symmetry: Symmetry, posterior: Posterior, draws: Draws) -> Source:
+        """The geometry's source, in which weights have the size that they have in the population."""
+        layout = Header.of(posterior).layout()
+        plain = self.geometry.source(symmetry, layout, jnp.ones((layout.size,), layout.dtype))
+        vectors = np.asarray(vectors_of(plain, draws.positions())).reshape(len(draws), -1)
+        if isinstance(plain, SphereSource):
+            plain.require_points(vectors)
+        scale = size_of_weights(vectors, orbits(symmetry.without_scaling()))
+        return self.geometry.source(symmetry, layout, jnp.asarray(scale, layout.dtype))
+
+    def model(self, key: PRNGKey, symmetry: Symmetry, target: Target, draws: Float[Array, "draw weight"]) -> Field:
+        """A field that has not been trained."""
+        kept, source = symmetry.without_scaling(), target.source
+        nothing = jnp.zeros((source.layout.size,), source.layout.dtype)
+        setting = Setting(target, self.geometry.path(source), kept, self.architecture.labels(kept), nothing, draws)
+        return self.geometry.field(source, self.architecture.build(key, setting))
+
+    def flow(self, header: Header, posterior: Posterior | None, model: eqx.Module, source: Source) -> PopulationFlow:
+        """The flow of a model."""
+        objective = Objective(self.geometry.path(source), OfVelocity(), self.times)
+        return PopulationFlow(header, posterior, None, Facts(**settings(self)), model, objective, source, self.solver,
+                              self.divergence, self)  # fmt: skip
+
+
+def _given(around: Circumstances) -> Draws:
+    if around.draws is None:
+        raise InputError(
+            "PopulationMatching must learn from networks, got none. Pass `draws=Population(...).run(...)`."
+        )
+    asked, remedy = "`init` of PopulationMatching must be None", "Leave it out; training begins anew."
+    require(around.init is None, asked, type(around.init).__name__, remedy)
+    return around.draws

@@ -1,0 +1,82 @@
+"""A source on the manifold of normalised networks.
+
+    z = (x_1, …, x_n, r),      x_i uniform on the unit sphere of unit i's incoming weights,      r ~ N(0, 1)
+
+The weights of a network are brought to unit scales first, which leaves its function alone; r are the weights that are
+on no sphere, shifts and the last layer among them, each divided by its scale. Densities are with respect to the volume
+of the spheres and of the weights r.
+"""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from weightscape.core.checks import require
+from weightscape.core.layout import Layout
+from weightscape.core.types import PRNGKey, Scalar
+from weightscape.flow.source import Source
+from weightscape.geometry import SphereProduct, VectorManifold, unit_scales
+from weightscape.geometry.pivots import scale_pivots
+from weightscape.posterior import Position
+from weightscape.symmetry import Symmetry
+
+_HALF = 0.5
+"""Squared norms on spheres sum to their number; each zero takes one away."""
+
+
+class SphereSource(Source):
+    """Uniform on spheres, normal elsewhere.
+
+    - `symmetry`: whose rescalings make the spheres.
+    - `scale`: of each weight; 1 on spheres.  `curved`: 1 for weights on spheres, 0 for the others.
+    """
+
+    scale: Float[Array, " weight"]
+    curved: Float[Array, " weight"]
+    symmetry: Symmetry
+    layout: Layout = eqx.field(static=True)
+
+    @staticmethod
+    def of(symmetry: Symmetry, layout: Layout, scale: Float[Array, " weight"]) -> "SphereSource":
+        """The source of networks with a symmetry; `scale` counts off the spheres only."""
+        product = SphereProduct(symmetry)
+        missing = len(scale_pivots(symmetry)) - len(product.spheres)
+        asked = "Units that may be rescaled must each have a sphere of incoming weights"
+        came = f"{missing} groups whose units have one incoming weight, or a scale that no matrix tells"
+        require(missing == 0, asked, came, "Use `Euclidean()`, or a network with more inputs.")
+        curved = jnp.asarray(product.is_curved(), layout.dtype)
+        scale = jnp.where(curved > 0, 1.0, scale).astype(layout.dtype)
+        return SphereSource(scale=scale, curved=curved, symmetry=symmetry, layout=layout)
+
+    @property
+    def manifold(self) -> VectorManifold:
+        """Where the vectors lie."""
+        return VectorManifold(SphereProduct(self.symmetry), self.layout)
+
+    def require_points(self, vectors: Float[np.ndarray, "draw weight"]) -> None:
+        """Raise where a unit has no incoming weights, and with them no direction."""
+        lengths = np.asarray(vectors, np.float64) ** 2 @ np.asarray(self.curved, np.float64)
+        broken = int(np.sum(~(np.abs(lengths - SphereProduct(self.symmetry).num_spheres) < _HALF)))
+        asked = "Networks of a normalised flow must have no unit whose incoming weights are all zero"
+        require(broken == 0, asked, f"{broken} with such units", "Leave these out, or use `Euclidean()`.")
+
+    def sample(self, key: PRNGKey) -> Float[Array, " weight"]:
+        return self.manifold.nearest(jax.random.normal(key, self.scale.shape, self.scale.dtype))
+
+    def log_density(self, z: Float[Array, " weight"]) -> Scalar:
+        flat = (1 - self.curved) * (-0.5 * (z**2 + math.log(2 * math.pi)))
+        return jnp.sum(flat) - SphereProduct(self.symmetry).log_area
+
+    def position(self, z: Float[Array, " weight"]) -> Position:
+        return self.layout.unflatten(self.scale * z)
+
+    def vector(self, position: Position) -> Float[Array, " weight"]:
+        return self.layout.flatten(unit_scales(self.symmetry, position).params) / self.scale
+
+    @property
+    def log_volume(self) -> Scalar:
+        return jnp.sum(jnp.log(self.scale))

@@ -1,0 +1,57 @@
+"""`weightscape population`, and `weightscape flow` on what it writes: networks drawn, judged and kept."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.cli.test_flow import prior_draws, save_run
+
+import weightscape as ws
+from weightscape.cli.main import run_command
+from weightscape.evaluate import function_features, memorisation
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("population") / "run"
+    options = ["--hidden", "3", "--runs", "20", "--iterates", "2", "--every", "3", "--steps", "60"]
+    assert run_command(["population", "iris", *options, "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.mark.slow
+def test_a_population_is_a_run_whose_chains_are_training_runs(run):
+    draws = ws.Draws.load(run)
+    assert (draws.num_chains, draws.num_draws, draws.facts["method"]) == (20, 2, "Population")
+    assert draws.model.network.hidden == (3,) and draws.model.network.activation(-1.0) == 0.0
+    settings = draws.facts["settings"]["fields"]
+    assert (settings["num_steps"], settings["every"]) == (60, 3)
+    result = json.loads((run / "result.json").read_text())
+    assert result["scores"]["accuracy"] > 0.5 and (run / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_a_flow_learns_from_it_and_is_judged_by_other_runs(run, tmp_path, capsys):
+    options = ["--steps", "20", "--width", "8", "--draws", "12", "--out", str(tmp_path)]
+    assert run_command(["flow", str(run), *options, "--geometry", "normalized"]) == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    networks, population = ws.Draws.load(tmp_path / "networks"), ws.Draws.load(run)
+    assert len(networks) == result["num_networks"] == 12
+    x = np.asarray(ws.data.load("iris").test.x)
+    parts = (networks, *ws.split_runs(population, 0.2))
+    audit = memorisation(*(function_features(part, x) for part in parts))
+    np.testing.assert_allclose(result["memorisation"]["functions"]["ratio"], audit.ratio, rtol=1e-4)
+    np.testing.assert_allclose(result["memorisation"]["functions"]["z_u"], audit.z_u, atol=1e-6)
+    assert set(result["scores"]) == {"training", "held out", "flow"}
+    assert "times as far from the training networks" in capsys.readouterr().out.replace("\n", " ")
+    assert (tmp_path / "report.html").exists()
+
+
+def test_mistakes_are_one_line(tmp_path, capsys):
+    dataset, draws = prior_draws("noisy_line", (4, 3), noise="10", method="Population")
+    run = save_run(tmp_path / "run", draws, dataset)
+    assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--geometry", "round"]) == 2
+    assert "`--geometry` must be a known name, got 'round'" in capsys.readouterr().err
+    assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--correct", "hmc"]) == 2
+    assert "a population must have none, got hmc" in capsys.readouterr().err
+    assert run_command(["population", "iris", "--runs", "1", "--out", str(tmp_path / "one")]) == 2

@@ -1,0 +1,115 @@
+"""The audit of generators: brute force, the U test of scipy, planted copies, and what baselines are."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import weightscape as ws
+from weightscape.core import InputError
+from weightscape.evaluate import (
+    averages,
+    function_features,
+    memorisation,
+    nearest_distances,
+    noisy_copies,
+    weight_features,
+    z_u,
+)
+
+KEY = jax.random.key(0)
+
+
+def rows(seed, count, size=5):
+    return 100.0 + np.random.default_rng(seed).normal(size=(count, size))
+
+
+def test_nearest_distances_are_those_of_a_loop():
+    networks, train = rows(0, 600), rows(1, 30)
+    networks[7] = train[3]
+    known = [min(float(np.sqrt(np.sum((a - b) ** 2))) for b in train) for a in networks]
+    np.testing.assert_allclose(nearest_distances(networks, train), known, rtol=1e-12)
+    assert nearest_distances(networks, train)[7] == 0.0
+    with pytest.raises(InputError, match="must have the same features"):
+        nearest_distances(networks, train[:, 1:])
+
+
+def test_z_u_counts_pairs_and_is_that_of_scipy():
+    """scipy's p value of one side, by the normal law without a correction, is Φ(Z_U); ties in half of the numbers."""
+    generator = np.random.default_rng(0)
+    ours, theirs = np.round(generator.normal(size=40), 1), np.round(0.3 + generator.normal(size=70), 1)
+    larger = sum((a > b) + 0.5 * (a == b) for a in ours for b in theirs)
+    test = stats.mannwhitneyu(ours, theirs, alternative="less", use_continuity=False, method="asymptotic")
+    assert test.statistic == larger
+    np.testing.assert_allclose(stats.norm.cdf(z_u(ours, theirs)), test.pvalue, rtol=1e-10)
+    np.testing.assert_allclose(z_u(theirs, ours), -z_u(ours, theirs), rtol=1e-12)
+    without = np.arange(5.0), np.arange(5.0) + 0.5
+    plain = (10 - 12.5) / np.sqrt(25 * 11 / 12)
+    np.testing.assert_allclose(z_u(*without), plain, rtol=1e-12)
+    assert z_u(np.ones(3), np.ones(4)) == 0.0
+
+
+def test_copies_are_found_and_fresh_networks_are_not():
+    train, held_out, fresh = rows(0, 200), rows(1, 100), rows(2, 100)
+    copies = train[:100] + 0.01 * np.random.default_rng(3).normal(size=(100, 5))
+    assert abs(memorisation(fresh, train, held_out).z_u) < 5
+    assert 0.8 < memorisation(fresh, train, held_out).ratio < 1.25
+    found = memorisation(copies, train, held_out)
+    assert found.z_u < -10 and found.ratio < 0.1
+    assert found.ratio == found.generated / found.held_out
+    assert memorisation(3 * fresh, train, held_out).z_u > 10
+    with pytest.raises(InputError, match="must differ from those of training"):
+        memorisation(fresh, train, train)
+
+
+@pytest.fixture(scope="module")
+def population():
+    """Eight ReLU networks of three classes, hardly trained."""
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(30, 4)), np.arange(30) % 3
+    model = ws.Model(
+        ws.networks.MLP(hidden=(3, 3), activation="relu"), ws.likelihoods.Categorical(3), ws.priors.Normal(1.0)
+    )
+    draws = ws.Population(num_runs=8, num_steps=5).run(KEY, model.condition(ws.Batch(x, y)))
+    return draws, x
+
+
+def test_features_of_equivalent_networks_are_the_same(population):
+    draws, x = population
+    one = jax.tree.map(lambda leaf: leaf[0, 0], draws.params.network)
+    symmetry = ws.symmetry.discover(draws.model.network, one, np.asarray(x, np.float32))
+    assert symmetry.num_scales == 6
+    moved = symmetry.apply(draws, symmetry.random(jax.random.key(2)))
+    functions, weights = function_features(draws, x), weight_features(draws, draws)
+    assert functions.shape == (8, 90) and weights.shape == (8, 15 + 12 + 12)
+    np.testing.assert_allclose(function_features(moved, x), functions, atol=1e-5)
+    np.testing.assert_allclose(weight_features(moved, draws), weights, atol=1e-4)
+    assert nearest_distances(weights[1:], weights[:1]).min() > 0.5
+    copies = dataclasses.replace(moved, params=jax.tree.map(lambda leaf: leaf[:3], moved.params),
+                                 log_density=moved.log_density[:3], info={})  # fmt: skip
+    assert memorisation(weight_features(copies, draws), weights[:4], weights[4:]).z_u < -2
+
+
+def test_baselines_are_copies_with_noise_and_means(population):
+    draws, x = population
+    flat = lambda each: np.concatenate(
+        [np.asarray(leaf).reshape(len(each), -1) for leaf in jax.tree.leaves(each.params)], axis=1
+    )
+    noisy = noisy_copies(KEY, draws, 400, noise=1e-3)
+    weights, original = flat(noisy), flat(draws)
+    shaken = weights - original[np.argmin(np.linalg.norm(weights[:, None] - original[None], axis=2), axis=1)]
+    scale = np.concatenate([
+        np.full(np.size(leaf) // 8, np.std(leaf)) for leaf in jax.tree.leaves(draws.params)
+    ])  # fmt: skip
+    # Means of 400 × 39 squares of variance 2: 6 standard errors.
+    np.testing.assert_allclose(np.mean((shaken / (1e-3 * scale)) ** 2), 1.0, atol=6 * np.sqrt(2 / shaken.size))
+    whole = averages(KEY, draws, 3, num_averaged=8)
+    np.testing.assert_allclose(flat(whole), np.repeat(original.mean(0, keepdims=True), 3, axis=0), atol=1e-6)
+    pairs = flat(averages(KEY, draws, 5))
+    means = (original[:, None] + original[None]).reshape(64, -1) / 2
+    assert nearest_distances(pairs, means).max() < 1e-5 < nearest_distances(pairs, original).min()
+    assert np.all(np.isnan(whole.log_density)) and ws.predict(whole, x).probabilities.shape == (30, 3)
+    with pytest.raises(InputError, match="At most 8 networks can be averaged, got 9"):
+        averages(KEY, draws, 1, num_averaged=9)

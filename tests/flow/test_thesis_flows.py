@@ -1,0 +1,84 @@
+"""The experiment on the thesis's flows: its configurations, what flows are shown, its table, and one tiny run."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from experiments import thesis_flows
+from experiments.thesis import populations, settings, tables
+from experiments.thesis.settings import PROBLEMS, configurations
+
+import weightscape as ws
+from weightscape.core import InputError
+from weightscape.core.files import read_json
+from weightscape.flow import Aligned, Chained, Equivariant, Geometric, Independent, OptimalTransport, Plain
+
+ASKED = ["geometric-equivariant-aligned-transport", "normalized-plain-aligned"]
+
+
+def test_configurations_are_all_different_and_mean_what_they_say():
+    known = configurations()
+    assert len(known) == 24
+    methods = [each.method(PROBLEMS["small"]) for each in known.values()]
+    assert len({str(method) for method in methods}) == 3 * (4 + 2)  # plain fields are aligned by what they are shown
+    method = known[ASKED[0]].method(PROBLEMS["cancer"])
+    assert isinstance(method.geometry, Geometric) and isinstance(method.architecture, Equivariant)
+    assert method.coupling == Chained(OptimalTransport(), Aligned())
+    plain = known[ASKED[1]].method(PROBLEMS["cancer"])
+    assert isinstance(plain.architecture, Plain) and plain.coupling == Independent()
+    assert {name for rows in tables.THESIS.values() for name in rows} <= {*known, "training networks"}
+
+
+def test_the_thesis_stands_beside_ours():
+    audit = {"ratio": 0.95, "z_u": -0.3}
+    found = {"accuracy": 0.9, "loss": 0.2, "bma": {"2": {"accuracy": 0.91, "loss": 0.3}, "64": {"accuracy": 0.95,
+             "loss": 0.1}}, "ece": 0.01, "jensen_shannon": 0.02, "overlap": 0.5, "functions": audit,
+             "weights": audit}  # fmt: skip
+    _, _, ours = tables.table("mnist", {"geometric-equivariant-transport": found})
+    cells = [cell.strip() for cell in ours.strip("|").split("|")]
+    assert cells[1:5] == ["0.900 (0.786)", "0.200 (1.443)", "0.950 (0.943)", "0.100"]
+    assert cells[8:] == ["0.95", "-0.3", "0.95", "-0.3"]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """The small problem, smaller still."""
+    small = PROBLEMS["small"]
+    population = dataclasses.replace(small.population, num_runs=30, num_steps=20)
+    flow = dataclasses.replace(small.flow, num_steps=20, batch_size=8)
+    problem = dataclasses.replace(small, population=population, flow=flow, num_generated=8)
+    monkeypatch.setitem(settings.PROBLEMS, "small", problem)
+    return problem
+
+
+@pytest.mark.slow
+def test_a_tiny_run_judges_all_networks_and_does_nothing_twice(tiny, tmp_path, capsys, monkeypatch):
+    thesis_flows.main(tmp_path, "small", ASKED)
+    results = {name: read_json(tmp_path / "small" / "results" / f"{name}.json") for name in ASKED}
+    baselines = read_json(tmp_path / "small" / "results" / "baselines.json")
+    assert len(baselines) == 5
+    for found in (*results.values(), *baselines.values()):
+        assert 0 <= found["accuracy"] <= 1 and list(found["bma"])[:3] == ["1", "2", "4"]
+        assert np.isfinite([found["loss"], found["ece"], found["jensen_shannon"], found["overlap"]]).all()
+    assert baselines["training networks"]["functions"]["ratio"] == 0.0
+    assert baselines["held-out networks"]["weights"]["ratio"] == 1.0
+    text = (tmp_path / "small" / "results.md").read_text(encoding="utf-8")
+    assert all(f"| {name} |" in text for name in (*results, *baselines))
+    monkeypatch.setattr(thesis_flows.judging, "judged", None)
+    thesis_flows.main(tmp_path, "small", ASKED)
+    with pytest.raises(InputError, match="A configuration must be a known name"):
+        thesis_flows.main(tmp_path, "small", ["spherical"])
+
+
+@pytest.mark.slow
+def test_plain_fields_are_shown_networks_in_one_place(tiny, tmp_path):
+    train, _ = populations.population(tmp_path, tiny)
+    known, x = configurations(), tiny.data().test.x
+    assert populations.shown(train, tiny, known[ASKED[0]]) is train
+    moved = populations.shown(train, tiny, known[ASKED[1]])
+    norms = np.linalg.norm(np.asarray(moved.params.network["layer0"]["weight"]), axis=2)
+    np.testing.assert_allclose(norms, 1.0, rtol=1e-5)
+    np.testing.assert_allclose(ws.predict(moved, x).probabilities, ws.predict(train, x).probabilities, atol=1e-4)
+    spread = lambda draws: np.var(np.asarray(draws.params.network["layer1"]["weight"]), axis=(0, 1)).sum()
+    unmoved = populations.rebased(train[:1], tiny, normalised=True)
+    assert len(unmoved) == 1 and spread(moved) < spread(train)
