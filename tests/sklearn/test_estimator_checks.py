@@ -25,6 +25,7 @@ SLOW = {
     "check_fit_idempotent",
     "check_fit_score_takes_y",
     "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
     "check_n_features_in",
     "check_n_features_in_after_fitting",
     "check_pipeline_consistency",
