@@ -9,7 +9,7 @@ import pytest
 import weightscape as ws
 from weightscape.cli.choose import MethodOptions, ModelOptions, choose_method, choose_model
 from weightscape.cli.conduct import ConductOptions, choose_conduct
-from weightscape.cli.evidence import _methods
+from weightscape.cli.evidence import methods_by_name
 from weightscape.cli.main import run_command
 from weightscape.core import InputError
 from weightscape.metanet import Sizes
@@ -64,13 +64,13 @@ def test_a_setting_wins_over_an_option(posterior):
 
 
 def test_a_flow_whose_evidence_counts_learns_from_a_ladder(posterior):
-    found = _methods("laplace, flow", ("flow.sampler.num_replicas=5", "laplace.structure=diagonal"), posterior)
+    found = methods_by_name("laplace, flow", ("flow.sampler.num_replicas=5", "laplace.structure=diagonal"), posterior)
     assert list(found) == ["laplace", "flow"]
     sampler = found["flow"].sampler
     assert isinstance(sampler, ws.ParallelTempering) and sampler.num_replicas == 5 and sampler.num_chains == 16
     assert type(found["laplace"].structure) is type(ws.Laplace("diagonal").structure)
     with pytest.raises(InputError, match="Known: laplace"):
-        _methods("laplace", ("flow.sampler.num_replicas=5",), posterior)
+        methods_by_name("laplace", ("flow.sampler.num_replicas=5",), posterior)
 
 
 @pytest.mark.slow

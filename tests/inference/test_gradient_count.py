@@ -19,6 +19,7 @@ from weightscape.inference.gradient_count import _COUNTS, num_gradients, num_tra
         (ws.MCLMC(num_chains=2, num_draws=10, num_warmup=30, thin=4), 2 * 2 * 70),
         (ws.MAP(num_steps=50), 50),
         (ws.DeepEnsemble(num_members=4, num_steps=50, batch_size=25), 4 * 50 / 4),
+        (ws.Population(num_runs=5, num_steps=40, num_draws=3, every=2, last_rate=1e-3), 5 * (40 + 6)),
         (ws.MeanFieldVI(num_steps=30, num_samples=6), 180),
         (ws.SGHMC(num_chains=2, num_draws=10, num_warmup=30, thin=4, batch_size=10), 2 * 70 / 10),
         (ws.NUTS(), None),

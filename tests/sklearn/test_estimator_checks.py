@@ -11,6 +11,7 @@ SLOW = {
     "check_classifier_data_not_an_array",
     "check_classifiers_classes",
     "check_classifiers_train",
+    "check_dict_unchanged",
     "check_dont_overwrite_parameters",
     "check_dtype_object",
     "check_estimators_dtypes",

@@ -10,7 +10,7 @@ from typing import Any
 from weightscape.inference.chains import Schedule
 from weightscape.inference.mcmc import HMC, MALA, MCLMC, MetropolisHastings
 from weightscape.inference.method import Method
-from weightscape.inference.point import MAP, DeepEnsemble
+from weightscape.inference.point import MAP, DeepEnsemble, Population
 from weightscape.inference.sgmcmc import SGHMC, SGLD, SGNHT, ULA
 from weightscape.inference.sgmcmc.course import course_of
 from weightscape.inference.variational import LayerwiseVI, MeanFieldVI, NormalizingFlowVI
@@ -54,6 +54,10 @@ def _of_training(method: Any) -> int:
     return method.num_steps * getattr(method, "num_members", 1)
 
 
+def _of_population(method: Population) -> int:
+    return num_transitions(Schedule(method.num_runs, method.num_draws, method.num_steps, method.every))
+
+
 def _of_bound(method: Any) -> int:
     return method.num_steps * method.num_samples
 
@@ -69,6 +73,7 @@ _COUNTS: dict[type[Method], Callable[[Any], int | None]] = {
     MetropolisHastings: lambda method: 0,
     MAP: _of_training,
     DeepEnsemble: _of_training,
+    Population: _of_population,
     **dict.fromkeys((MeanFieldVI, LayerwiseVI, NormalizingFlowVI), _of_bound),
     **dict.fromkeys((SGLD, SGHMC, SGNHT, ULA), _of_course),
 }
