@@ -34,6 +34,7 @@ from weightscape.flow.population_matching import PopulationMatching
 from weightscape.flow.source import PriorSource, Source, WhitenedSource, source_of
 from weightscape.flow.sphere_source import SphereSource
 from weightscape.flow.tangent_field import TangentField
+from weightscape.flow.transfer import transfer
 from weightscape.flow.transport import Adaptive, FixedSteps, Solver, Transported, carry, carry_with_density
 from weightscape.flow.tuned_landing import tuned_landing
 
@@ -101,6 +102,7 @@ __all__ = [
     "prior_draws",
     "small_flow",
     "source_of",
+    "transfer",
     "tuned_landing",
     "weighted",
 ]
