@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.flow import tiny
+from tests.flow import tiny, von_mises
 
 import weightscape as ws
 from weightscape.core import InputError
@@ -133,6 +133,7 @@ def test_wider_fields_commute_with_the_wider_symmetry_and_sizes_are_those_of_the
     assert_equal(wider["layer1"]["weight"], np.full((4, 3), np.ravel(narrow["layer1"]["weight"])[0]))
 
 
+@pytest.mark.slow
 def test_flows_to_a_posterior_are_transferred_too():
     """With the guide, which looks at the new data, the curvatures by orbit, and the new prior's source."""
     flow = tiny.shaken(tiny.untrained(tiny.METHOD))
@@ -151,6 +152,21 @@ def test_flows_to_a_posterior_are_transferred_too():
     assert not np.allclose(moved.network["layer0"]["weight"], velocity(wide, network).network["layer0"]["weight"])
 
 
+@pytest.mark.slow
+def test_what_a_flow_draws_is_a_start_to_train_from():
+    """For each member another draw, of draws in reverse; a step of 1e-9 moves weights by as much."""
+    flow, target = flow_over(posterior(), Geometric()), posterior((4,))
+    wide = transfer(flow, target)
+    drawn = wide.sample(KEY, 3)
+    ensemble = ws.DeepEnsemble(num_members=3, num_steps=1, learning_rate=1e-9)
+    own = lambda draws: np.asarray(draws.params.network["layer0"]["weight"])
+    members = ensemble.run(KEY, target, init=drawn)
+    np.testing.assert_allclose(own(members)[:, 0], own(drawn)[0, ::-1], atol=1e-8)
+    runs = ensemble.run(KEY, target, init=wide)
+    np.testing.assert_allclose(np.linalg.norm(own(runs), axis=2), 1.0, atol=1e-7)
+    assert len(np.unique(own(runs).round(6))) == own(runs).size
+
+
 def test_networks_that_do_not_correspond_are_named():
     flow = flow_over(posterior(), Geometric())
     with pytest.raises(InputError, match=r"must be its own but for numbers of units, got .* in .*layer0.weight"):
@@ -166,3 +182,5 @@ def test_networks_that_do_not_correspond_are_named():
         transfer(plain, posterior())
     with pytest.raises(TypeError, match="must be a Flow or a PopulationFlow, got MAP"):
         transfer(ws.MAP(), posterior())
+    with pytest.raises(InputError, match=r"weights of the posterior's shapes \[\(4,\), .*got \[\(2,\)"):
+        ws.MAP().run(KEY, posterior((4,)), init=von_mises.population(2, 2))
