@@ -22,6 +22,7 @@ from weightscape.flow.divergence import Divergence, Exact, Hutchinson
 from weightscape.flow.exp_map import ExpMapSteps
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
+from weightscape.flow.flow_prior import prior_of
 from weightscape.flow.flow_transport import DiffusionTransport, FlowTransport
 from weightscape.flow.gap import Gap
 from weightscape.flow.geometries import Euclidean, Geometric, Geometry, Normalized
@@ -100,6 +101,7 @@ __all__ = [
     "grow_flow",
     "moved",
     "prior_draws",
+    "prior_of",
     "small_flow",
     "source_of",
     "transfer",
