@@ -27,6 +27,7 @@ from weightscape.flow.flow_transport import DiffusionTransport, FlowTransport
 from weightscape.flow.gap import Gap
 from weightscape.flow.geometries import Euclidean, Geometric, Geometry, Normalized
 from weightscape.flow.grow import Grown, Growth, Round, grow_flow
+from weightscape.flow.guidance import Guided, guided
 from weightscape.flow.landing import Landing
 from weightscape.flow.objective import LogitNormalTimes, OfPull, OfTarget, OfVelocity, UniformTimes
 from weightscape.flow.paths import GeodesicPath, Path, Straight, Trigonometric
@@ -65,6 +66,7 @@ __all__ = [
     "Geometry",
     "Grown",
     "Growth",
+    "Guided",
     "Hutchinson",
     "Independent",
     "JumpHMC",
@@ -99,6 +101,7 @@ __all__ = [
     "carry",
     "carry_with_density",
     "grow_flow",
+    "guided",
     "moved",
     "prior_draws",
     "prior_of",
