@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.flow import gaussians, von_mises
+from tests.flow import gaussians, tiny, von_mises
 from tests.flow.linear_flows import NormalField, problem
 
 import weightscape as ws
@@ -66,6 +66,20 @@ def test_the_posterior_under_a_flow_is_the_known_one():
     like = posterior.start_position(KEY).network
     assert bool(eqx.tree_equal(prior_of(flow()).sample(KEY, like), own))
     assert jax.tree.map(jnp.shape, drawn) == jax.tree.map(jnp.shape, own)
+
+
+@pytest.mark.slow
+def test_gradients_of_a_metanets_prior_are_those_of_its_density():
+    """By central differences of 1e-4, whose error is some 1e-8 of third derivatives."""
+    made = tiny.shaken(tiny.untrained(tiny.METHOD))
+    prior, layout = prior_of(made), Header.of(made.posterior).layout()
+    like = made.posterior.start_position(KEY)
+    density = eqx.filter_jit(lambda z: prior.log_density(layout.unflatten(z).network))
+    z, direction = layout.flatten(like), jnp.cos(jnp.arange(layout.size, dtype=float))
+    slope = jnp.sum(jax.grad(density)(z) * direction)
+    ahead, behind = (density(z + step * direction) for step in (1e-4, -1e-4))
+    np.testing.assert_allclose(slope, (ahead - behind) / 2e-4, rtol=1e-5)
+    np.testing.assert_allclose(density(z), made.log_density(like), rtol=1e-9)
 
 
 def test_flows_without_a_density_over_weights_are_no_priors():

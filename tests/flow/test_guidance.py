@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.flow import gaussians
+from tests.flow import gaussians, tiny
 from tests.flow.linear_flows import problem
 from tests.flow.test_flow_prior import flow as normal_flow
 from tests.flow.test_transfer import flow_over, posterior
@@ -103,6 +103,22 @@ def test_guidance_raises_the_likelihood_and_stays_on_the_spheres():
     norms = np.linalg.norm(np.asarray(led.params.network["layer0"]["weight"]), axis=2)
     np.testing.assert_allclose(norms, 1.0, rtol=1e-9)
     np.testing.assert_allclose(led.log_density[0], jax.vmap(task.log_density)(rows(led)), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_flows_that_learn_pulls_are_guided_too():
+    """At strength 0 the velocity is that of the pull, bit by bit; beyond it, more by w ∇ log L at the target."""
+    flow = tiny.shaken(tiny.untrained(tiny.METHOD))
+    time, z = jnp.asarray(0.3), flow.source.sample(KEY)
+    known = flow.objective.velocity(flow.model)(time, z)
+    still, led = (guided(flow, flow.posterior, strength).flow.model(time, z) for strength in (0.0, 0.2))
+    np.testing.assert_array_equal(still, known)
+    at = flow.objective.path.coefficients(time)
+    ahead = (at.a * known - at.a_rate * z) / (np.pi / 2)  # a ḃ − b ȧ of the trigonometric path
+    gradient = jax.grad(lambda z: flow.posterior.log_likelihood(flow.source.position(z)))(ahead)
+    np.testing.assert_allclose(led, known + 0.2 * at.a * np.pi / 2 * gradient, rtol=1e-9)
+    drawn = guided(flow, flow.posterior, 0.0).sample(KEY, 3)
+    np.testing.assert_allclose(drawn.log_proposal, flow.sample(KEY, 3).log_proposal, rtol=1e-9)
 
 
 def test_what_cannot_be_guided_is_named(tmp_path):
