@@ -114,6 +114,7 @@ def test_without_blocks_units_of_wider_networks_are_those_of_the_narrow_one(geom
     assert abs(known) > 0.1
 
 
+@pytest.mark.slow
 def test_wider_fields_commute_with_the_wider_symmetry_and_sizes_are_those_of_the_orbit():
     """With blocks, on two hidden layers: permutations and signs of units that the flow has never seen."""
     flow = flow_over(posterior((2, 2), activation="tanh"), Euclidean(), tiny.DEEP)
