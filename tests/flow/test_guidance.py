@@ -52,9 +52,13 @@ def linear_task(slope):
 
 @pytest.mark.parametrize("path", [Straight(), Trigonometric()], ids=["straight", "trigonometric"])
 def test_the_guided_field_is_the_known_one(path):
-    """v + s w S Xᵀ(y − X S x̂₁)/σ² with x̂₁ = E[x₁ | x_t = x], which `gaussians` has; at both ends too."""
+    """v + s w S Xᵀ(y − X S x̂₁)/σ² with x̂₁ = E[x₁ | x_t = x], which `gaussians` has; at both ends too.
+
+    At s = 0 it is v, bit by bit.
+    """
     known, strength = problem(), 0.7
-    field = guided(normal(path, gaussians.MEAN, gaussians.COVARIANCE), known.posterior, strength).flow.model
+    flow = normal(path, gaussians.MEAN, gaussians.COVARIANCE)
+    still, field = (guided(flow, known.posterior, each).flow.model for each in (0.0, strength))
     x = np.array([0.4, -1.0, 2.0])
     for time in jnp.array([0.0, 0.3, 0.8, 1.0]):
         at = path.coefficients(time)
@@ -63,6 +67,7 @@ def test_the_guided_field_is_the_known_one(path):
         share = at.a * (at.a * at.b_rate - at.b * at.a_rate) / (at.a**2 + at.b**2)
         expected = gaussians.velocity(path)(time, x) + strength * share * gradient
         np.testing.assert_allclose(field(time, jnp.asarray(x)), expected, rtol=1e-9)
+        np.testing.assert_array_equal(still(time, jnp.asarray(x)), flow.model(time, jnp.asarray(x)))
 
 
 def test_a_normal_is_tilted_exactly_by_a_linear_likelihood():
@@ -129,10 +134,10 @@ def test_flows_that_learn_pulls_are_guided_too():
 
 
 def test_what_cannot_be_guided_is_named(tmp_path):
-    flow = flow_over(posterior(), Geometric())
-    with pytest.raises(InputError, match=r"must have the flow's shapes \(\(2,\), .*got \(\(4,\)"):
-        guided(flow, posterior((4,)))
+    flow = normal(Straight(), np.zeros(3), np.eye(3))
+    with pytest.raises(InputError, match=r"must have the flow's shapes \(\(3, 1\),\), got \(\(2,\)"):
+        guided(flow, posterior())
     with pytest.raises(TypeError, match="must be a Flow or a PopulationFlow, got MAP"):
         guided(ws.MAP(), posterior())
     with pytest.raises(InputError, match="got Guided"):
-        guided(flow, posterior()).save(tmp_path)
+        guided(flow, problem().posterior).save(tmp_path)
