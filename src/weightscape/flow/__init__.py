@@ -22,10 +22,12 @@ from weightscape.flow.divergence import Divergence, Exact, Hutchinson
 from weightscape.flow.exp_map import ExpMapSteps
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
+from weightscape.flow.flow_prior import prior_of
 from weightscape.flow.flow_transport import DiffusionTransport, FlowTransport
 from weightscape.flow.gap import Gap
 from weightscape.flow.geometries import Euclidean, Geometric, Geometry, Normalized
 from weightscape.flow.grow import Grown, Growth, Round, grow_flow
+from weightscape.flow.guidance import Guided, guided
 from weightscape.flow.landing import Landing
 from weightscape.flow.objective import LogitNormalTimes, OfPull, OfTarget, OfVelocity, UniformTimes
 from weightscape.flow.paths import GeodesicPath, Path, Straight, Trigonometric
@@ -34,6 +36,7 @@ from weightscape.flow.population_matching import PopulationMatching
 from weightscape.flow.source import PriorSource, Source, WhitenedSource, source_of
 from weightscape.flow.sphere_source import SphereSource
 from weightscape.flow.tangent_field import TangentField
+from weightscape.flow.transfer import transfer
 from weightscape.flow.transport import Adaptive, FixedSteps, Solver, Transported, carry, carry_with_density
 from weightscape.flow.tuned_landing import tuned_landing
 
@@ -63,6 +66,7 @@ __all__ = [
     "Geometry",
     "Grown",
     "Growth",
+    "Guided",
     "Hutchinson",
     "Independent",
     "JumpHMC",
@@ -97,10 +101,13 @@ __all__ = [
     "carry",
     "carry_with_density",
     "grow_flow",
+    "guided",
     "moved",
     "prior_draws",
+    "prior_of",
     "small_flow",
     "source_of",
+    "transfer",
     "tuned_landing",
     "weighted",
 ]

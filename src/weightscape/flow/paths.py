@@ -50,6 +50,14 @@ class Path(eqx.Module):
     def rate(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
         """u_t."""
 
+    @abc.abstractmethod
+    def leads_to(self, time: Scalar, x: Float[Array, "..."], velocity: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The target x̂₁ of the path that passes x with a velocity."""
+
+    @abc.abstractmethod
+    def tangent(self, x: Float[Array, "..."], vector: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The part of a vector that velocities at x may have."""
+
 
 class FlatPath(Path):
     """A path given by two functions of time."""
@@ -61,6 +69,13 @@ class FlatPath(Path):
     def rate(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
         at = self.coefficients(time)
         return at.a_rate * source + at.b_rate * target
+
+    def leads_to(self, time: Scalar, x: Float[Array, "..."], velocity: Float[Array, "..."]) -> Float[Array, "..."]:
+        at = self.coefficients(time)
+        return (at.a * velocity - at.a_rate * x) / (at.a * at.b_rate - at.b * at.a_rate)
+
+    def tangent(self, x: Float[Array, "..."], vector: Float[Array, "..."]) -> Float[Array, "..."]:
+        return vector
 
 
 @registered("flow.Straight")
@@ -100,6 +115,12 @@ class GeodesicPath(Path):
     def rate(self, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
         along = lambda time: self.manifold.geodesic(source, target, time)
         return jax.jvp(along, (time,), (jnp.ones_like(time),))[1]
+
+    def leads_to(self, time: Scalar, x: Float[Array, "..."], velocity: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.manifold.exp(self.manifold.nearest(x), (1 - time) * velocity)
+
+    def tangent(self, x: Float[Array, "..."], vector: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.manifold.project(self.manifold.nearest(x), vector)
 
 
 def point(path: Path, time: Scalar, source: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from weightscape.core import PRNGKey, Progress
-from weightscape.core.checks import require, require_type
+from weightscape.core.checks import require, require_type, shape_of
 from weightscape.core.keys import chain_keys
 from weightscape.core.loop import map_chains
 from weightscape.draws import Draws, draw_weights, systematic
@@ -29,6 +29,7 @@ def start_positions(key: PRNGKey, posterior: Posterior, num_chains: int, init: I
         remedy = "Pass Draws, a method such as `MAP()` or `DeepEnsemble()`, `FromPrior()` or `FromNetwork()`."
         require_type(isinstance(start, Start), "`init` must say where chains start", type(start).__name__, remedy)
         positions = map_chains(_From(start, posterior), chain_keys(key_chains, num_chains))
+    _require_fitting(posterior, positions)
     _require_finite_start(posterior, positions)
     return positions
 
@@ -66,6 +67,16 @@ def _which(key: PRNGKey, init: Draws, num_chains: int) -> tuple[np.ndarray, np.n
 def _taken(init: Draws, which: tuple[np.ndarray, np.ndarray]) -> Position:
     starts = init.map_leaves(lambda leaf: np.asarray(leaf)[which][:, None])
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[:, 0]), starts.positions())
+
+
+def _require_fitting(posterior: Posterior, positions: Position) -> None:
+    """Raise where starts are those of another network: an MLP would take any width without a word."""
+    own = jax.eval_shape(posterior.start_position, jax.random.key(0))
+    wanted, came = (
+        [shape_of(leaf)[skipped:] for leaf in jax.tree.leaves(tree)] for tree, skipped in ((own, 0), (positions, 1))
+    )
+    asked = f"`init` must hold weights of the posterior's shapes {wanted}"
+    require(wanted == came, asked, came, "Start from draws of this network; `flow.transfer` moves flows to it.")
 
 
 def _require_finite_start(posterior: Posterior, positions: Position) -> None:

@@ -1,0 +1,108 @@
+"""Guidance: a trained flow led towards networks that another task's data make likely, without training.
+
+    v'(t, x) = v(t, x) + s w(t) P_x ∇ log L(x̂₁),      w = a (a ḃ − b ȧ) / (a² + b²)
+
+x̂₁ is where the path leads from x with the velocity v, (a v − ȧ x) / (a ḃ − b ȧ), for the straight path x + (1 − t) v
+and on a manifold exp_x((1 − t) v); P_x projects to the tangent space, and is nothing where space is flat. w is that of
+`pull`: where v carries a normal prior to itself, v + w E[∇ log L(x₁) | x_t = x] carries it to the posterior.
+
+What it ends in has the density that `log_density` says, q'. That is q L^s, but for a constant, only where q is the
+normal that the flow starts from and log L is linear. Elsewhere it is a heuristic: one target x̂₁ stands for all that x
+may lead to, and their spread is taken to be the source's, too large where q is narrow. Draws are then likely networks
+of the new task that resemble those of the flow, and no draws of a posterior. Both densities are known, so they can be
+weighed, by q L / q'.
+
+Not to be confused with a guided *architecture*, whose field is trained with the gradient of its own task in sight.
+Reference: Chung et al. (2023), Diffusion posterior sampling, where gradients go through x̂₁; here they are taken at it,
+which costs one gradient of the likelihood and none of the field.
+"""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from weightscape.core.checks import require, require_type
+from weightscape.core.facts import Facts
+from weightscape.core.numbers import number
+from weightscape.core.types import PRNGKey, Scalar
+from weightscape.draws import Header
+from weightscape.flow.fields import Field
+from weightscape.flow.flow import Flow
+from weightscape.flow.objective import Objective, OfVelocity
+from weightscape.flow.population_flow import PopulationFlow
+from weightscape.flow.pull import factors
+from weightscape.flow.source import Source
+from weightscape.inference.approximation import Approximation
+from weightscape.inference.evidence import LogEvidence
+from weightscape.posterior import Position, Posterior
+
+
+class Guided(Approximation):
+    """A flow led to another task; made by `guided`. Its draws are networks of that task, with its log p(D, θ).
+
+    - `flow`: with guided velocities.
+    """
+
+    header: Header
+    posterior: Posterior | None
+    estimate: LogEvidence | None = eqx.field(static=True)
+    facts: Facts = eqx.field(static=True)
+    flow: Any
+
+    @property
+    def is_proper(self) -> bool:
+        return self.flow.is_proper
+
+    def sample_position(self, key: PRNGKey) -> Position:
+        return self.flow.sample_position(key)
+
+    def sample_with_density(self, key: PRNGKey) -> tuple[Position, Scalar]:
+        return self.flow.sample_with_density(key)
+
+    def log_density(self, position: Position, key: PRNGKey | None = None) -> Scalar:
+        """log q'; `key` is for the probes of a divergence that has some."""
+        return self.flow.log_density(position, key)
+
+
+class GuidanceField(Field):
+    """v'. `model` and `objective` say v, `source` which network a vector is, `posterior` has L; s is `strength`."""
+
+    model: Any
+    objective: Objective
+    source: Source
+    posterior: Posterior
+    strength: Scalar = eqx.field(converter=number)
+
+    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+        """The velocity."""
+        path, time = self.objective.path, jnp.asarray(time, z.dtype)
+        velocity = self.objective.velocity(self.model)(time, z)
+        gradient = jax.grad(self._log_likelihood)(path.leads_to(time, z, velocity))
+        weight = self.strength * factors(path, time).across
+        return velocity + (weight * path.tangent(z, gradient)).astype(z.dtype)
+
+    def _log_likelihood(self, z: Float[Array, " weight"]) -> Scalar:
+        return self.posterior.log_likelihood(self.source.position(z))
+
+
+def guided(flow: Any, posterior: Posterior, strength: Scalar | float = 1.0) -> Guided:
+    """The flow, led by the likelihood of a posterior.
+
+    - `flow`: a Flow or a PopulationFlow.
+    - `posterior`: of another task, for networks of the same shapes; its data are L, and its prior has no part.
+    - `strength`: s; at 0 it is the flow itself. A number, so that another one compiles nothing.
+    """
+    asked, remedy = "`flow` of guided must be a Flow or a PopulationFlow", "Pass what a training has returned."
+    require_type(isinstance(flow, Flow | PopulationFlow), asked, type(flow).__name__, remedy)
+    wanted, came = flow.source.layout.shapes, Header.of(posterior).layout().shapes
+    asked, remedy = f"`posterior` of guided must have the flow's shapes {wanted}", "Use `transfer` first."
+    require(wanted == came, asked, came, remedy)
+    field = GuidanceField(flow.model, flow.objective, flow.source, posterior, strength)
+    objective = dataclasses.replace(flow.objective, prediction=OfVelocity())
+    led = dataclasses.replace(flow.bare(), model=field, objective=objective, posterior=None)
+    facts = flow.facts.plus(guided_by=posterior.num_points)
+    return Guided(Header.of(posterior), posterior, None, facts, led)
