@@ -37,7 +37,7 @@ class Case:
     num_particles: int
     num_moves: int
     num_path_steps: int = 512
-    landing: Landing = dataclasses.field(default_factory=lambda: Landing(num_levels=256))
+    landing: Landing = dataclasses.field(default_factory=lambda: Landing(time=0.75, num_levels=256))
     num_rows: int | None = None
 
     def data(self) -> ws.Dataset:
