@@ -1,14 +1,13 @@
 """The thesis's three flows over trained networks, ours beside its tables.
 
-    WEIGHTSCAPE_DATA=<mnist's folder> python -m experiments.thesis_flows FOLDER PROBLEM [CONFIGURATION ...]
+    WEIGHTSCAPE_DATA=<folder of the images> python -m experiments.thesis_flows FOLDER PROBLEM [NAME ...]
 
-PROBLEM is cancer (30-16-16-2 ReLU), mnist (784-10-10 ReLU) or small (a minute on two cores). The population is trained
-and judged first, then the flow of each configuration that is named, or of all 24: three geometries × a field that
-commutes with permutations or a plain one × aligned or not × independent pairs or optimal transport. Each result is
-written as soon as it is there and not made again, so a run may be stopped at any time and repeated. `results.md` in
-FOLDER/PROBLEM has the table of all that is done.
-
-Smaller than the thesis: mnist's networks see 20,000 of the images. Guidance, conditions and transfer are not in it.
+PROBLEM is cancer (30-16-16-2 ReLU), mnist (784-10-10), deep (784-32-32-10) or small (a minute on two cores). The
+population is trained and judged first, then what is named, or all of it: configurations (three geometries × a field
+that commutes with permutations, one that sees the data too, or a plain one × aligned or not × independent pairs or
+optimal transport; `-long` ones train larger fields) and, for mnist, the stages transfer, guidance, starts and scaling.
+`population` names the population alone. Each result is written as soon as it is there and not made again, so a run may
+be stopped at any time and repeated. `results.md` in FOLDER/PROBLEM has the tables of all that is done.
 """
 
 import datetime
@@ -17,59 +16,66 @@ import time
 from pathlib import Path
 
 import jax
+import numpy as np
 from experiments.thesis import judging, populations, tables
-from experiments.thesis.settings import PROBLEMS, Configuration, Problem, configurations
+from experiments.thesis.settings import PROBLEMS, configurations
+from experiments.thesis.stages import STAGES, Stage, trained
 
-import weightscape as ws
 from weightscape.core.checks import require_known
 from weightscape.core.files import read_json, write_json, write_text
 
-BASELINES = "baselines"
+POPULATION = "population"
 
 
 def main(folder: Path, name: str, asked: list[str]) -> None:
-    """Everything that is asked for and not there yet, and the table."""
+    """Everything that is asked for and not there yet, and the tables."""
     require_known("A problem of the thesis", name, PROBLEMS)
+    everything = (*configurations(), *(STAGES if name == "mnist" else ()))
     for each in asked:
-        require_known("A configuration", each, configurations())
+        require_known("What is asked for", each, (POPULATION, *everything))
     folder, problem = folder / name, PROBLEMS[name]
-    split = populations.population(folder, problem)
-    against = None
-    for each in (BASELINES, *(asked or configurations())):
+    stage = None
+    for each in (POPULATION, *(asked or everything)):
         if _file(folder, each).exists():
             continue
-        against = judging.known(problem, split) if against is None else against
-        if each == BASELINES:
-            write_json(_file(folder, each), judging.baselines(problem, split, against))
-        else:
-            write_json(_file(folder, each), judged_flow(folder, problem, configurations()[each], split.train, against))
+        if stage is None:
+            split = populations.population(folder, problem)
+            stage = Stage(folder, problem, split, judging.known(folder, problem, split))
+        began = time.perf_counter()
+        write_json(_file(folder, each), {"results": _made(stage, each), "seconds": time.perf_counter() - began})
         report(folder, name)
 
 
-def judged_flow(
-    folder: Path, problem: Problem, configuration: Configuration, train: ws.Draws, against: judging.Known
-) -> dict:
+def judged_flow(stage: Stage, name: str) -> dict:
     """Train the flow of a configuration, draw networks, and judge them."""
-    began, key = time.perf_counter(), jax.random.key(2)
-    shown = populations.shown(train, problem, configuration)
-    store = folder / "flows" / configuration.name
-    flow = configuration.method(problem).run(key, problem.posterior(), draws=shown, store=store, resume=True)
-    assert isinstance(flow, ws.PopulationFlow)
-    trained = time.perf_counter()
-    found = judging.judged(flow.sample(jax.random.key(3), problem.num_generated), against)
-    told = {name: flow.facts[name][-1] for name in ("losses", "held_out_losses") if flow.facts[name]}
-    seconds = {"training": round(trained - began, 1), "judging": round(time.perf_counter() - trained, 1)}
-    return {**found, **told, "seconds": seconds}
+    began = time.perf_counter()
+    flow = trained(stage.folder, stage.problem, configurations()[name], stage.split.train)
+    ended = time.perf_counter()
+    networks = flow.sample(jax.random.key(3), stage.problem.num_generated)
+    seconds = {"training": round(ended - began, 1), "drawing": round(time.perf_counter() - ended, 1)}
+    np.savez(stage.folder / f"{name}.npz", **judging.beside_nearest(networks, stage.against))
+    told = {each: flow.facts[each][-1] for each in ("losses", "held_out_losses") if flow.facts[each]}
+    return {**judging.judged(networks, stage.against), **told, "parts": seconds}
 
 
 def report(folder: Path, name: str) -> None:
-    """The table of what is done, with how it was made."""
-    results = read_json(_file(folder, BASELINES))
-    done = {each: read_json(_file(folder, each)) for each in configurations() if _file(folder, each).exists()}
+    """The tables of what is done, with how they were made."""
+    found = lambda each: read_json(_file(folder, each))["results"] if _file(folder, each).exists() else {}
     device = f"{jax.devices()[0].device_kind}, jax {jax.__version__}"
-    lines = [f"{datetime.date.today()}, {device}, `{name}`", "", *tables.table(name, results | done)]
+    rows = found(POPULATION) | {key: value for each in configurations() for key, value in found(each).items()}
+    lines = [f"{datetime.date.today()}, {device}, `{name}`", "", *tables.table(name, rows)]
+    for each in STAGES:
+        if found(each):
+            lines += ["", f"### {each}", "", *tables.table("", found(each))]
     write_text(folder / "results.md", "\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)
+
+
+def _made(stage: Stage, name: str) -> dict:
+    """Results by the name of their row."""
+    if name == POPULATION:
+        return judging.baselines(stage.problem, stage.split, stage.against)
+    return STAGES[name](stage) if name in STAGES else {name: judged_flow(stage, name)}
 
 
 def _file(folder: Path, name: str) -> Path:

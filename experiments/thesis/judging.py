@@ -1,10 +1,12 @@
 """What networks are worth, alone and together, and whether they are new.
 
 Loss is the mean negative log likelihood of a test row. `bma` are scores of the average of 64 networks' probabilities.
-Memorisation is judged by probabilities at the test rows, and by weights without what symmetry alone changes; held-out
-networks come from other runs.
+Memorisation is judged by probabilities at the first 1,000 test rows, and by weights without what symmetry alone
+changes, for which the first 2,000 training networks stand; held-out networks come from other runs.
 """
 
+import os
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +20,10 @@ from weightscape.inference.point import RunSplit
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 _MOST_COMPARED = 64
+_MOST_ROWS = 1000
+_MOST_MATCHED = 2000
+_MOST_HELD_OUT = 512
+_NUM_SHOWN = 6
 
 
 class Known(NamedTuple):
@@ -30,43 +36,82 @@ class Known(NamedTuple):
     weights: tuple[np.ndarray, np.ndarray]
 
 
-def known(problem: Problem, split: RunSplit) -> Known:
-    """The features of a population, computed once."""
+def known(folder: Path, problem: Problem, split: RunSplit) -> Known:
+    """The features of a population, computed once and kept in the folder."""
     test = problem.data().test
     x, y = np.asarray(test.x), np.asarray(test.y).ravel().astype(int)
-    functions = tuple(evaluate.function_features(part, x) for part in split)
-    weights = tuple(evaluate.weight_features(part, split.train) for part in split)
-    return Known(x, y, split.train, functions, weights)
+    features = lambda name, made: _kept(folder / "features" / f"{name}.npy", made)
+    parts = {"train": split.train, "held_out": split.held_out[:_MOST_HELD_OUT]}
+    functions = [
+        features(f"functions_{name}", lambda part=part: evaluate.function_features(part, x[:_MOST_ROWS]))
+        for name, part in parts.items()
+    ]
+    weights = [
+        features(f"weights_{name}", lambda part=part: evaluate.weight_features(part[:_MOST_MATCHED], split.train))
+        for name, part in parts.items()
+    ]
+    return Known(x, y, split.train, (functions[0], functions[1]), (weights[0], weights[1]))
 
 
 def judged(networks: ws.Draws, against: Known) -> dict[str, Any]:
     """All figures of some networks."""
     p = evaluate.function_features(networks, against.x).reshape(len(networks), len(against.y), -1)
+    flat = p[:, :_MOST_ROWS].reshape(len(p), -1)
+    weights = evaluate.weight_features(networks, against.train)
+    return {
+        **scored(p, against.y),
+        "functions": evaluate.memorisation(flat, *against.functions)._asdict(),
+        "weights": evaluate.memorisation(weights, *against.weights)._asdict(),
+    }
+
+
+def beside_nearest(networks: ws.Draws, against: Known) -> dict[str, np.ndarray]:
+    """First-layer weights of a few networks, and of the training networks whose functions are closest to theirs."""
+    few, train = networks[:, :_NUM_SHOWN], against.functions[0]
+    drawn = evaluate.function_features(few, against.x[:_MOST_ROWS])
+    rows = [int(np.argmin(np.sum((train - each) ** 2, axis=1))) for each in drawn]
+    first = lambda draws: np.asarray(draws.params.network["layer0"]["weight"])
+    return {"drawn": first(few)[0], "nearest": first(against.train[rows])[:, 0]}
+
+
+def scored(p: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """How good networks are, from their probabilities at test rows."""
     counts = [count for count in COUNTS if count <= len(p)]
-    alone = [evaluate.averaging_curve(each[None], against.y, (1,))[0] for each in p]
-    together, few = evaluate.averaging_curve(p, against.y, counts), p[:_MOST_COMPARED]
-    flat, weights = p.reshape(len(p), -1), evaluate.weight_features(networks, against.train)
+    alone = [evaluate.averaging_curve(each[None], y, (1,))[0] for each in p]
+    together, few = evaluate.averaging_curve(p, y, counts), p[:_MOST_COMPARED]
     return {
         "accuracy": float(np.mean([each.accuracy for each in alone])),
         "loss": float(np.mean([each.nll for each in alone])),
         "bma": {row.num_networks: {"accuracy": row.accuracy, "loss": row.nll} for row in together},
-        "ece": evaluate.ece(np.mean(p[: counts[-1]], axis=0), against.y),
+        "ece": evaluate.ece(np.mean(p[: counts[-1]], axis=0), y),
         "jensen_shannon": evaluate.jensen_shannon(few),
-        "overlap": evaluate.error_overlap(few, against.y),
-        "functions": evaluate.memorisation(flat, *against.functions)._asdict(),
-        "weights": evaluate.memorisation(weights, *against.weights)._asdict(),
+        "overlap": evaluate.error_overlap(few, y),
     }
 
 
 def baselines(problem: Problem, split: RunSplit, against: Known) -> dict[str, dict[str, Any]]:
     """The population itself, and what needs no flow."""
     key_noise, key_mean, key_place = jax.random.split(jax.random.key(1), 3)
-    count, placed = problem.num_generated, rebased(split.train, problem, normalised=True)
+    count, few = problem.num_generated, split.train[:_MOST_MATCHED]
+    noisy = {
+        f"training network plus noise {noise}": evaluate.noisy_copies(key_noise, split.train, count, noise=noise)
+        for noise in problem.noises
+    }
     made = {
         "training networks": split.train[:count],
         "held-out networks": split.held_out[:count],
-        "training network plus noise": evaluate.noisy_copies(key_noise, split.train, count, noise=problem.noise),
+        **noisy,
         "average of two networks": evaluate.averages(key_mean, split.train, count),
-        "average of two re-based networks": evaluate.averages(key_place, placed, count),
+        "average of two re-based networks": evaluate.averages(key_place, rebased(few, problem, normalised=True), count),
     }
     return {name: judged(networks, against) for name, networks in made.items()}
+
+
+def _kept(file: Path, made: Any) -> np.ndarray:
+    """An array from its file, or made and written to it."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(f".{os.getpid()}.npy")
+        np.save(partial, np.asarray(made(), np.float32))
+        partial.replace(file)
+    return np.load(file, mmap_mode="r")

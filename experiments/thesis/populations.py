@@ -6,7 +6,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from experiments.thesis.settings import Configuration, Problem
+from experiments.thesis.settings import PLAIN, Configuration, Problem
 
 import weightscape as ws
 from weightscape.geometry import unit_scales
@@ -25,7 +25,7 @@ def population(folder: Path, problem: Problem) -> RunSplit:
 
 def shown(train: ws.Draws, problem: Problem, configuration: Configuration) -> ws.Draws:
     """The networks as the flow of a configuration is shown them."""
-    if configuration.equivariant or not configuration.aligned:
+    if configuration.field != PLAIN or not configuration.aligned:
         return train
     return rebased(train, problem, normalised=configuration.geometry != "euclidean")
 

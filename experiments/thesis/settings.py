@@ -1,4 +1,4 @@
-"""The two problems of the thesis, how their populations and flows are trained, and all configurations."""
+"""The problems, how their populations and flows are trained, and all configurations."""
 
 import dataclasses
 import itertools
@@ -10,6 +10,7 @@ import weightscape as ws
 from weightscape.data.images import mnist
 from weightscape.flow import (
     Aligned,
+    Architecture,
     Chained,
     Coupling,
     Equivariant,
@@ -19,29 +20,52 @@ from weightscape.flow import (
     Normalized,
     OptimalTransport,
     Plain,
+    Revised,
 )
 from weightscape.metanet import Sizes
 
 GEOMETRIES = {"euclidean": Euclidean, "normalized": Normalized, "geometric": Geometric}
+EQUIVARIANT, REVISED, PLAIN = "equivariant", "revised", "plain"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fields:
+    """How large the fields of a problem are, by kind; `rows` of the data are seen by revised ones.
+
+    - `halved`: blocks in bfloat16, for accelerators.
+    """
+
+    equivariant: Sizes
+    revised: Sizes
+    plain: Sizes
+    rows: int = 1024
+    halved: bool = False
+
+    def architecture(self, kind: str) -> Architecture:
+        """The field of a kind."""
+        if kind == EQUIVARIANT:
+            return Equivariant(self.equivariant, guided=False, halved=self.halved)
+        return Revised(self.revised, self.rows, halved=self.halved) if kind == REVISED else Plain(self.plain)
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """A data set, a ReLU network, its population, and the flows that learn from it.
 
-    - `flow`: the training; geometry, field and coupling are those of a configuration.
-    - `plain`: the size of fields that know no symmetry.
-    - `num_generated`: networks that are drawn to be judged.  `noise`: of noisy copies, in deviations of each leaf.
+    - `prior`: weights decay by the prior N(0, prior²).
+    - `short`, `long`: the training of configurations, and of those that are long; each with its fields.
+    - `num_generated`: networks that are drawn to be judged.  `noises`: of noisy copies, in deviations of each leaf.
     - `num_rows`: how many images, for mnist.
     """
 
     dataset: str
     hidden: tuple[int, ...]
+    prior: float
     population: ws.Population
-    flow: ws.PopulationMatching
-    plain: Sizes
+    short: tuple[ws.PopulationMatching, Fields]
+    long: tuple[ws.PopulationMatching, Fields]
     num_generated: int = 512
-    noise: float = 0.1
+    noises: tuple[float, ...] = (0.1, 0.2, 0.4, 0.8)
     num_rows: int | None = None
 
     def data(self) -> ws.Dataset:
@@ -49,86 +73,119 @@ class Problem:
         return ws.data.load(self.dataset) if self.num_rows is None else mnist(num_train=self.num_rows, flatten=True)
 
     def posterior(self) -> ws.Posterior:
-        """What the networks are trained on; weights decay by the prior N(0, 1)."""
-        train = self.data().train
-        likelihood = ws.likelihoods.Categorical(num_classes=int(np.max(np.asarray(train.y))) + 1)
-        network = ws.networks.MLP(hidden=self.hidden, activation="relu")
-        return ws.Model(network, likelihood, ws.priors.Normal(1.0)).condition(train)
+        """What the networks are trained on."""
+        return posterior_on(self.data().train, self.hidden, self.prior)
+
+
+def posterior_on(train: ws.Batch, hidden: tuple[int, ...], prior: float) -> ws.Posterior:
+    """ReLU networks that tell the classes of some rows apart."""
+    likelihood = ws.likelihoods.Categorical(num_classes=int(np.max(np.asarray(train.y))) + 1)
+    network = ws.networks.MLP(hidden=hidden, activation="relu")
+    return ws.Model(network, likelihood, ws.priors.Normal(prior)).condition(train)
 
 
 class Configuration(NamedTuple):
-    """A geometry by name, whether the field is equivariant, networks aligned, and pairs those of optimal transport.
+    """A geometry and a kind of field by name, whether networks are aligned, pairs optimal, and training long.
 
     Aligned means what can help: a field that commutes with permutations sees each target moved towards its own source;
     one that does not is trained on networks that were all re-based onto one of them.
     """
 
     geometry: str
-    equivariant: bool
-    aligned: bool
-    transport: bool
+    field: str
+    aligned: bool = False
+    transport: bool = False
+    is_long: bool = False
 
     @property
     def name(self) -> str:
         """In words that fit a file name."""
-        choices = (("aligned", self.aligned), ("transport", self.transport))
-        return "-".join(
-            [self.geometry, "equivariant" if self.equivariant else "plain", *(n for n, on in choices if on)]
-        )
+        choices = (("aligned", self.aligned), ("transport", self.transport), ("long", self.is_long))
+        return "-".join([self.geometry, self.field, *(n for n, on in choices if on)])
 
     def method(self, problem: Problem) -> ws.PopulationMatching:
         """The training that it stands for."""
-        field = problem.flow.architecture if self.equivariant else Plain(problem.plain)
-        parts = {"geometry": GEOMETRIES[self.geometry](), "architecture": field, "coupling": self._coupling()}
-        return dataclasses.replace(problem.flow, **parts)
+        flow, fields = problem.long if self.is_long else problem.short
+        parts = {"geometry": GEOMETRIES[self.geometry](), "architecture": fields.architecture(self.field)}
+        return dataclasses.replace(flow, coupling=self._coupling(), **parts)
 
     def _coupling(self) -> Coupling:
         pairs = OptimalTransport() if self.transport else Independent()
-        return Chained(pairs, Aligned()) if self.aligned and self.equivariant else pairs
+        return Chained(pairs, Aligned()) if self.aligned and self.field != PLAIN else pairs
 
 
 def configurations() -> dict[str, Configuration]:
-    """All of them, by name."""
-    choices = itertools.product(GEOMETRIES, (True, False), (False, True), (False, True))
-    return {each.name: each for each in itertools.starmap(Configuration, choices)}
+    """All of them, by name: the thesis's 24, fields that see the data, and long trainings."""
+    choices = itertools.product(GEOMETRIES, (EQUIVARIANT, PLAIN), (False, True), (False, True))
+    thesis = itertools.starmap(Configuration, choices)
+    revised = (Configuration(geometry, REVISED) for geometry in GEOMETRIES)
+    kinds = itertools.product(GEOMETRIES, (EQUIVARIANT, REVISED))
+    long = (Configuration(geometry, field, is_long=True) for geometry, field in kinds)
+    return {each.name: each for each in (*thesis, *revised, *long)}
 
+
+def _sizes(width: int, num_blocks: int) -> Sizes:
+    return Sizes(width=width, edge_width=32, num_blocks=num_blocks, num_heads=8)
+
+
+_FEW = Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2)
+_SMALL = Fields(_FEW, _FEW, Sizes(width=16, num_blocks=1), rows=64)
+_TINY = ws.PopulationMatching(num_steps=100, batch_size=16, learning_rate=5e-3, average=0.95)
 
 PROBLEMS = {
     "cancer": Problem(
         "breast_cancer",
         (16, 16),
-        ws.Population(num_runs=2500, num_steps=1000, learning_rate=0.01, batch_size=64),
-        ws.PopulationMatching(
-            num_steps=10_000,
-            learning_rate=5e-4,
-            architecture=Equivariant(Sizes(width=64, edge_width=32, num_blocks=3, num_heads=4), guided=False),
+        1.0,
+        ws.Population(num_runs=10_000, num_steps=1000, learning_rate=0.01, batch_size=64),
+        (
+            ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
+            Fields(_sizes(128, 3), _sizes(96, 3), Sizes(width=512, num_blocks=4), halved=True),
         ),
-        Sizes(width=512, num_blocks=4),
+        (
+            ws.PopulationMatching(num_steps=8000, batch_size=256, learning_rate=1e-3),
+            Fields(_sizes(256, 4), _sizes(192, 4), Sizes(width=1024, num_blocks=4), halved=True),
+        ),
     ),
     "mnist": Problem(
         "mnist",
         (10,),
-        ws.Population(num_runs=2500, num_steps=3000, learning_rate=5e-3, batch_size=128),
-        ws.PopulationMatching(
-            num_steps=10_000,
-            learning_rate=5e-4,
-            architecture=Equivariant(Sizes(width=256, edge_width=32, num_blocks=3, num_heads=4), guided=False),
+        0.3,
+        ws.Population(num_runs=12_000, num_steps=15_000, learning_rate=0.01, batch_size=128),
+        (
+            ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
+            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), halved=True),
         ),
-        Sizes(width=1024, num_blocks=4),
-        num_rows=20_000,
+        (
+            ws.PopulationMatching(num_steps=12_000, batch_size=512, learning_rate=1e-3),
+            Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), halved=True),
+        ),
+        num_rows=60_000,
+    ),
+    "deep": Problem(
+        "mnist",
+        (32, 32),
+        0.2,
+        ws.Population(num_runs=6000, num_steps=4000, learning_rate=0.01, batch_size=128),
+        (
+            ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
+            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), halved=True),
+        ),
+        (
+            ws.PopulationMatching(num_steps=6000, batch_size=128, learning_rate=1e-3),
+            Fields(_sizes(384, 4), _sizes(256, 4), Sizes(width=1024, num_blocks=4), halved=True),
+        ),
+        num_generated=256,
+        num_rows=60_000,
     ),
     "small": Problem(
         "breast_cancer",
         (4, 4),
+        1.0,
         ws.Population(num_runs=60, num_steps=150, learning_rate=0.02),
-        ws.PopulationMatching(
-            num_steps=100,
-            batch_size=16,
-            learning_rate=5e-3,
-            average=0.95,
-            architecture=Equivariant(Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2), guided=False),
-        ),
-        Sizes(width=16, num_blocks=1),
+        (_TINY, _SMALL),
+        (_TINY, _SMALL),
         num_generated=32,
+        noises=(0.1,),
     ),
 }

@@ -32,14 +32,17 @@ _HEAD = ("networks", "accuracy", "loss", "BMA accuracy", "BMA loss", "ECE", "JS"
 
 
 def table(problem: str, results: dict[str, dict[str, Any]]) -> list[str]:
-    """One row for each kind of networks, as Markdown."""
-    lines = [f"| {' | '.join(_HEAD)} |", "|---" * len(_HEAD) + "|"]
-    return lines + [f"| {' | '.join(_cells(problem, name, found))} |" for name, found in results.items()]
+    """One row for each kind of networks, as Markdown; with the audit where there is one."""
+    rows = [_cells(problem, name, found) for name, found in results.items()]
+    head = _HEAD[: max(map(len, rows), default=0)]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]
 
 
 def _cells(problem: str, name: str, found: dict[str, Any]) -> list[str]:
     theirs = THESIS.get(problem, {}).get(name, (None, None))
     count, together = max(((int(k), row) for k, row in found["bma"].items()), key=lambda pair: pair[0])
+    audits = [f"{found[by][what]:.{digits}f}" for by in _AUDITED if by in found for what, digits in _AUDIT]
     return [
         name,
         _beside(found["accuracy"], theirs[0]),
@@ -49,10 +52,11 @@ def _cells(problem: str, name: str, found: dict[str, Any]) -> list[str]:
         f"{found['ece']:.3f}",
         f"{found['jensen_shannon']:.4f}",
         f"{found['overlap']:.3f}",
-        *(f"{found[by][what]:.{digits}f}" for by in ("functions", "weights") for what, digits in _AUDIT),
+        *audits,
     ]
 
 
+_AUDITED = ("functions", "weights")
 _AUDIT = (("ratio", 2), ("z_u", 1))
 
 

@@ -27,6 +27,8 @@ from weightscape.core.types import Tree
 _BUFFER_BYTES = 64 * 2**20
 _MOST_OUTPUTS = 1024
 _CHUNK_SECONDS = 1.0
+_MOST_AT_ONCE = 1024
+"""Chains whose outputs are computed side by side on a device."""
 
 
 class Walk(eqx.Module):
@@ -142,7 +144,7 @@ def _run_chunk(walk, keys, state, stretch: _Stretch, capacity: int, mesh: Mesh):
             index, gap = stretch.steps_before(i)
             state, notes = jax.lax.fori_loop(0, gap, one, (state, _zeros(notes_like)))
             put = lambda into, new: jax.lax.dynamic_update_index_in_dim(into, new, i, axis=0)
-            return state, jax.tree.map(put, buffer, _of_each(walk.observe, state, notes))
+            return state, jax.tree.map(put, buffer, _a_few_at_a_time(walk.observe, state, notes))
 
         notes_like, output_like = _shapes(walk, keys, state)
         buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), output_like)
@@ -169,6 +171,13 @@ def _of_each(function: Callable[..., Any], *chained: Tree) -> Tree:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], function(*jax.tree.map(lambda leaf: leaf[0], chained)))
 
 
+def _a_few_at_a_time(function: Callable[..., Any], *chained: Tree) -> Tree:
+    """`function` of each chain's slice, in bounded memory: it may look at all data, and there may be 10,000 chains."""
+    if len(jax.tree.leaves(chained)[0]) <= _MOST_AT_ONCE:
+        return _of_each(function, *chained)
+    return jax.lax.map(lambda each: function(*each), chained, batch_size=_MOST_AT_ONCE)
+
+
 def _zeros(like: Tree) -> Tree:
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
 
@@ -179,7 +188,7 @@ def _newer(old: Array, new: Array) -> Array:
 
 @eqx.filter_jit
 def _map_chains(function, chained, mesh: Mesh):
-    return _over_chains(lambda function, chained: jax.vmap(function)(*chained), mesh)(function, chained)
+    return _over_chains(lambda function, chained: _a_few_at_a_time(function, *chained), mesh)(function, chained)
 
 
 def _over_chains(function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:

@@ -1,7 +1,8 @@
 """The recorder: where a run puts its draws as it makes them, in memory or on disk.
 
 On disk a chunk is written when a twentieth of the run's time has passed since the last one, or when it has grown
-large: a kill costs at most a twentieth of the work, memory stays bounded, and a long run makes few files.
+large: a kill costs at most a twentieth of the work, memory stays bounded, and a long run makes few files. Where a state
+is so large that writing it takes long, it is written less often, so that at most a tenth of the time goes into it.
 """
 
 import json
@@ -26,6 +27,7 @@ from weightscape.draws.store import Checkpoint, Store, read_notes
 from weightscape.posterior import Position, Posterior
 
 _WRITE_SHARE = 0.05
+_WORK_PER_WRITE = 9.0
 _MOST_BYTES = 64 * 2**20
 
 
@@ -68,6 +70,7 @@ class Recorder:
         self._store = _open(store, self._header, identity or {}, resume=resume)
         self._began = time.monotonic()
         self._written = self._began
+        self._write_seconds = 0.0
         self._pending: list[Sampled] = []
         self._place: Place | None = None
         self.checkpoint: Checkpoint | None = None if self._store is None else self._store.checkpoint()
@@ -137,16 +140,18 @@ class Recorder:
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(self._pending))
         # Of this session's time: a run that is killed soon after each start still goes on.
         now = time.monotonic()
-        return size > _MOST_BYTES or now - self._written > _WRITE_SHARE * (now - self._began)
+        wait = max(_WRITE_SHARE * (now - self._began), _WORK_PER_WRITE * self._write_seconds)
+        return size > _MOST_BYTES or now - self._written > wait
 
     def _write(self) -> None:
         if self._store is None or (not self._pending and self._place is None):
             return
-        arrays = None
+        began, arrays = time.monotonic(), None
         if self._pending:
             arrays = to_arrays(jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *self._pending))
         self._store.append(arrays, self._place and self._checkpoint(self._place))
         self._pending, self._place, self._written = [], None, time.monotonic()
+        self._write_seconds = self._written - began
 
     def _checkpoint(self, place: Place) -> Checkpoint:
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(place.state)]

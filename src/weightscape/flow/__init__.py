@@ -4,7 +4,7 @@ from weightscape.flow import flow_files as _flow_files  # noqa: F401  makes flow
 from weightscape.flow import population_files as _population_files  # noqa: F401  makes flows storable
 from weightscape.flow.after import FlowAfter, small_flow
 from weightscape.flow.alignment import Aligned
-from weightscape.flow.architecture import Architecture, Equivariant, Plain, Principal
+from weightscape.flow.architecture import Architecture, Equivariant, Plain, Principal, Revised
 from weightscape.flow.correction import (
     Annealed,
     JumpHMC,
@@ -84,6 +84,7 @@ __all__ = [
     "PopulationMatching",
     "Principal",
     "PriorSource",
+    "Revised",
     "Round",
     "Solver",
     "Source",

@@ -1,6 +1,7 @@
 """Which model a flow has: a choice that can be stored, and what is built from it.
 
 - `Equivariant`: a metanet, which commutes with the posterior's symmetry; shown the likelihood's gradient by default.
+- `Revised`: two metanets, a draft and a revision that sees what the data say of the draft.
 - `Plain`: residual layers on the whole vector.
 - `Principal`: the same in the principal axes of the draws.
 """
@@ -18,9 +19,10 @@ from jaxtyping import Array, Float, Int
 from weightscape.core import registered
 from weightscape.core.checks import require_count
 from weightscape.core.types import PRNGKey
-from weightscape.flow.fields import Field, Guide, GuidedField, MetanetField, PrincipalField, ResidualField
+from weightscape.flow.fields import Field, Guide, GuidedField, MetanetField, PrincipalField, ResidualField, Sight
 from weightscape.flow.orbits import orbits
 from weightscape.flow.paths import Path
+from weightscape.flow.revised_field import RevisedField
 from weightscape.flow.target import Target
 from weightscape.metanet import Metanet, Sizes
 from weightscape.metanet.fixed import Fixed
@@ -61,9 +63,14 @@ class Architecture(eqx.Module):
     def build(self, key: PRNGKey, setting: Setting) -> Field:
         """A new field."""
 
+    @property
+    @abc.abstractmethod
+    def looks_at_data(self) -> bool:
+        """Whether the field is a function of the data."""
+
+    @abc.abstractmethod
     def seen(self, target: Target) -> Target:
         """The target as the field sees it, if it does."""
-        return target
 
 
 @registered("flow.Equivariant")
@@ -86,12 +93,15 @@ class Equivariant(Architecture):
     def __check_init__(self):
         require_count("`num_leapfrog` of Equivariant", self.num_leapfrog, least=0)
 
+    @property
+    def looks_at_data(self) -> bool:
+        return self.guided
+
     def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
         return orbits(symmetry)
 
     def build(self, key: PRNGKey, setting: Setting) -> Field:
-        layout = setting.target.source.layout
-        like = layout.unflatten(jnp.zeros((layout.size,), layout.dtype))
+        layout, like = setting.target.source.layout, _zeros(setting)
         options: dict[str, Any] = {"sizes": self.sizes, "block_type": jnp.bfloat16 if self.halved else None}
         if not self.guided:
             return MetanetField(Metanet(key, setting.symmetry, like, **options), layout)
@@ -100,14 +110,46 @@ class Equivariant(Architecture):
         return GuidedField(metanet, setting.path, Fixed(guide), self.num_leapfrog)
 
     def seen(self, target: Target) -> Target:
-        posterior, count = target.posterior, self.guiding_rows
-        if count is None or count >= posterior.num_points:
-            return target
-        rows = np.linspace(0, posterior.num_points - 1, count).astype(int)
-        power = posterior.likelihood_power * (posterior.num_points / count)
-        parts = (posterior.x[rows], posterior.y[rows], power)
-        fewer = eqx.tree_at(lambda p: (p.x, p.y, p.likelihood_power), posterior, parts)
-        return dataclasses.replace(target, posterior=fewer)
+        return _with_rows(target, self.guiding_rows)
+
+
+@registered("flow.Revised")
+class Revised(Architecture):
+    """A draft and its revision, which sees the likelihood's gradient at the network that the draft leads to.
+
+    - `sizes`: how large each of the two metanets is.
+    - `rows`: from how many rows of the data, evenly spaced, the gradient is taken; None for all.
+    - `halved`: whether their blocks work in bfloat16, as in `Equivariant`.
+
+    For populations: networks that training ends in have small gradients, which an error of a draft has not.
+    """
+
+    sizes: Sizes = eqx.field(static=True, default=Sizes())
+    rows: int | None = eqx.field(static=True, default=1024)
+    halved: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        require_count("`rows` of Revised", 1 if self.rows is None else self.rows)
+
+    @property
+    def looks_at_data(self) -> bool:
+        return True
+
+    def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
+        return orbits(symmetry)
+
+    def build(self, key: PRNGKey, setting: Setting) -> Field:
+        key_draft, key_revision = jax.random.split(key)
+        options: dict[str, Any] = {"block_type": jnp.bfloat16 if self.halved else None}
+        draft = Metanet(key_draft, setting.symmetry, _zeros(setting), sizes=self.sizes, **options)
+        told = dataclasses.replace(self.sizes, context_size=self.sizes.context_size + 1)
+        options |= {"sizes": told, "num_companions": 2}
+        revision = Metanet(key_revision, setting.symmetry, _zeros(setting), **options)
+        sight = Fixed(Sight(self.seen(setting.target)))
+        return RevisedField(draft, revision, setting.path, sight, setting.target.source.layout)
+
+    def seen(self, target: Target) -> Target:
+        return _with_rows(target, self.rows)
 
 
 @registered("flow.Plain")
@@ -116,11 +158,18 @@ class Plain(Architecture):
 
     sizes: Sizes = eqx.field(static=True, default=Sizes(width=512))
 
+    @property
+    def looks_at_data(self) -> bool:
+        return False
+
     def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
         return np.arange(symmetry.layout.size)
 
     def build(self, key: PRNGKey, setting: Setting) -> Field:
         return ResidualField.of(key, setting.target.source.layout.size, self.sizes)
+
+    def seen(self, target: Target) -> Target:
+        return target
 
 
 @registered("flow.Principal")
@@ -141,3 +190,21 @@ def setting_of(
     means = np.bincount(labels, squares) / np.bincount(labels)
     information = jnp.asarray(means[labels], target.source.layout.dtype)
     return Setting(target, path, symmetry, labels, information, jax.lax.stop_gradient(draws))
+
+
+def _zeros(setting: Setting) -> Any:
+    """Weights of the right shapes."""
+    layout = setting.target.source.layout
+    return layout.unflatten(jnp.zeros((layout.size,), layout.dtype))
+
+
+def _with_rows(target: Target, count: int | None) -> Target:
+    """The target with so many rows of its data, each counting for several."""
+    posterior = target.posterior
+    if count is None or count >= posterior.num_points:
+        return target
+    rows = np.linspace(0, posterior.num_points - 1, count).astype(int)
+    power = posterior.likelihood_power * (posterior.num_points / count)
+    parts = (posterior.x[rows], posterior.y[rows], power)
+    fewer = eqx.tree_at(lambda p: (p.x, p.y, p.likelihood_power), posterior, parts)
+    return dataclasses.replace(target, posterior=fewer)

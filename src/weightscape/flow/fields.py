@@ -2,6 +2,7 @@
 
 - `MetanetField`: a metanet; it commutes with the symmetry it is built from, and the density of its flow is invariant.
 - `GuidedField`: a metanet that is shown the gradient of the likelihood as well.
+- `RevisedField` (`revised_field`): a metanet that drafts, and one that sees that gradient where the draft leads to.
 - `ResidualField`: gated residual layers on the whole vector; it knows no symmetry.
 - `PrincipalField`: the same in the principal axes of given weights, each scaled to variance one.
 
@@ -44,6 +45,10 @@ class Field(eqx.Module):
     @abc.abstractmethod
     def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """What the field says."""
+
+    def tries(self, time: Scalar | float, z: Float[Array, " weight"]) -> tuple[Float[Array, " weight"], ...]:
+        """All that is trained to be the answer; the last is what the field says."""
+        return (self(time, z),)
 
 
 class MetanetField(Field):
@@ -113,9 +118,15 @@ class GuidedField(Field):
         return jnp.where(jnp.abs(mean) < jnp.finfo(mean.dtype).max ** 0.5, mean, 0)
 
 
+class Sight(NamedTuple):
+    """What a field that looks at the data by itself knows of them: the target."""
+
+    target: Target
+
+
 def looking_at(model: Any, target: Target | None) -> Any:
-    """The model with all its guides looking at a target, or at none."""
-    is_guide = lambda node: isinstance(node, Guide)
+    """The model with all its guides and sights looking at a target, or at none."""
+    is_guide = lambda node: isinstance(node, Guide | Sight)
     return jax.tree.map(lambda node: node._replace(target=target) if is_guide(node) else node, model, is_leaf=is_guide)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from weightscape.core.checks import InputError, require
 from weightscape.draws import Header
-from weightscape.flow.architecture import setting_of
+from weightscape.flow.architecture import Architecture, setting_of
 from weightscape.flow.fields import looking_at
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
@@ -30,10 +30,7 @@ def _stored(flow: Flow) -> dict[str, Any]:
 
 def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> Flow:
     method: FlowMatching = parts["method"]
-    if posterior is None and getattr(method.architecture, "guided", False):
-        raise InputError(
-            "A flow that looks at the data must be loaded with them, got none. Pass `load(path, posterior)`."
-        )
+    require_data(method.architecture, posterior)
     known = standing_for(header) if posterior is None else posterior
     target = Target(known, method.source(known))
     zeros = jnp.zeros((2, target.source.layout.size), target.source.layout.dtype)
@@ -42,6 +39,14 @@ def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None)
     model = looking_at(model, method.architecture.seen(target))
     flow = method.flow(header, posterior, model, target.source)
     return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
+
+
+def require_data(architecture: Architecture, posterior: Posterior | None) -> None:
+    """Raise where a field looks at data that are not given."""
+    if posterior is None and architecture.looks_at_data:
+        raise InputError(
+            "A flow that looks at the data must be loaded with them, got none. Pass `load(path, posterior)`."
+        )
 
 
 def standing_for(header: Header) -> Posterior:

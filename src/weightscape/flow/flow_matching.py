@@ -21,7 +21,7 @@ from weightscape.core.devices import on_host
 from weightscape.core.facts import Facts
 from weightscape.core.numbers import number
 from weightscape.draws import Header
-from weightscape.flow.architecture import Architecture, Equivariant, Setting, setting_of
+from weightscape.flow.architecture import Architecture, Equivariant, Revised, Setting, setting_of
 from weightscape.flow.couplings import Coupling, Independent
 from weightscape.flow.descent import Descent, Examples, descent_of
 from weightscape.flow.divergence import Divergence, Exact
@@ -84,6 +84,8 @@ class FlowMatching(DensityMethod):
         require_fraction("`average` of FlowMatching", float(self.average))
         require_fraction("`held_out` of FlowMatching", self.held_out)
         require_count("`num_leapfrog` of FlowMatching", self.num_leapfrog, least=0)
+        asked, remedy = "`architecture` of FlowMatching must learn one answer", "Pass `Equivariant()`, which is guided."
+        require(not isinstance(self.architecture, Revised), asked, "Revised, for populations", remedy)
         pulled = isinstance(self.prediction, OfPull)
         free = isinstance(self.coupling, Independent)
         asked = "`coupling` of FlowMatching must be Independent() where pulls are learned"

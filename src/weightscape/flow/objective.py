@@ -21,6 +21,7 @@ from weightscape.core import registered
 from weightscape.core.checks import require_positive
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
+from weightscape.flow.fields import Field
 from weightscape.flow.paths import Path, point, rate, velocity_of_target
 from weightscape.flow.pull import factors, pull_of_pair, velocity_of_pull
 
@@ -51,8 +52,10 @@ class Prediction(eqx.Module):
         """y_t, what the model should have said."""
 
     def error(self, path: Path, time: Scalar, model: Model, x: Float[Array, " weight"], pair: Pair) -> Scalar:
-        """w(t) ‖ f(t, x) − y_t ‖² / d of one pair."""
-        return jnp.mean((model(time, x) - self.wanted(path, time, pair.source, pair.target)) ** 2)
+        """w(t) ‖ f(t, x) − y_t ‖² / d of one pair, summed over all tries of a field that has several."""
+        wanted = self.wanted(path, time, pair.source, pair.target)
+        tries = model.tries(time, x) if isinstance(model, Field) else (model(time, x),)
+        return sum((jnp.mean((each - wanted) ** 2) for each in tries), jnp.zeros((), x.dtype))
 
     def asked_at(self, time: Scalar) -> Scalar:
         """The time that stands for a time on the way, for the model and for `velocity`."""

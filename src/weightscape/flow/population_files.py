@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from weightscape.draws import Header
-from weightscape.flow.flow_files import filled, standing_for
+from weightscape.flow.fields import looking_at
+from weightscape.flow.flow_files import filled, require_data, standing_for
 from weightscape.flow.population_flow import PopulationFlow
 from weightscape.flow.population_matching import PopulationMatching
 from weightscape.flow.source import WhitenedSource
@@ -21,7 +22,7 @@ from weightscape.symmetry import of_function
 
 
 def _stored(flow: PopulationFlow) -> dict[str, Any]:
-    numbers = tuple(jax.tree.leaves(eqx.filter(flow.model, eqx.is_array)))
+    numbers = tuple(jax.tree.leaves(eqx.filter(looking_at(flow.model, None), eqx.is_array)))
     assert isinstance(flow.source, WhitenedSource | SphereSource)
     return {"method": flow.method, "numbers": numbers, "scale": flow.source.scale, "solver": flow.solver,
             "divergence": flow.divergence}  # fmt: skip
@@ -29,11 +30,14 @@ def _stored(flow: PopulationFlow) -> dict[str, Any]:
 
 def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> PopulationFlow:
     method: PopulationMatching = parts["method"]
+    require_data(method.architecture, posterior)
     known = standing_for(header) if posterior is None else posterior
     symmetry, layout = of_function(known), header.layout()
     source = method.geometry.source(symmetry, layout, jnp.asarray(np.asarray(parts["scale"]), layout.dtype))
     zeros = jnp.zeros((2, layout.size), layout.dtype)
-    model = filled(method.model(jax.random.key(0), symmetry, Target(known, source), zeros), parts["numbers"])
+    target = Target(known, source)
+    model = filled(looking_at(method.model(jax.random.key(0), symmetry, target, zeros), None), parts["numbers"])
+    model = looking_at(model, method.architecture.seen(target))
     flow = method.flow(header, posterior, model, source)
     return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
 

@@ -53,7 +53,7 @@ class PopulationMatching(DensityMethod):
 
     - `geometry`: `Euclidean()`, `Normalized()` or `Geometric()`.
     - `num_steps`, `batch_size`, `learning_rate`, `average`, `largest_norm`: the training, as in FlowMatching.
-    - `architecture`: `Equivariant(guided=False)`, `Plain()` or `Principal()`.
+    - `architecture`: `Equivariant(guided=False)`, `Revised()`, which looks at the data, `Plain()` or `Principal()`.
     - `coupling`, `times`: the pairs that it learns from; optimal transport has the geometry's own costs, an aligned
       coupling matches units by straight distances in all of them.
     - `solver`, `divergence`: how the flow is solved afterwards.
@@ -80,8 +80,9 @@ class PopulationMatching(DensityMethod):
         require_positive("`largest_norm` of PopulationMatching", self.largest_norm)
         require_fraction("`average` of PopulationMatching", float(self.average))
         require_fraction("`held_out` of PopulationMatching", self.held_out)
-        asked, remedy = "`architecture` of PopulationMatching must not look at data", "Pass `guided=False`."
-        require(not getattr(self.architecture, "guided", False), asked, "a guided one", remedy)
+        asked = "`architecture` of PopulationMatching must not be guided by a posterior"
+        remedy = "Pass `guided=False`, or `Revised()`, which looks at the data in a way that fits populations."
+        require(not getattr(self.architecture, "guided", False), asked, "one that is", remedy)
 
     @property
     def gap_every(self) -> int:

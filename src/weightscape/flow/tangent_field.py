@@ -28,3 +28,7 @@ class TangentField(Field):
         """The velocity."""
         y = self.manifold.nearest(z)
         return self.manifold.project(y, self.field(time, y))
+
+    def tries(self, time: Scalar | float, z: Float[Array, " weight"]) -> tuple[Float[Array, " weight"], ...]:
+        y = self.manifold.nearest(z)
+        return tuple(self.manifold.project(y, each) for each in self.field.tries(time, y))

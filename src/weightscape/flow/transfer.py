@@ -22,7 +22,7 @@ import numpy as np
 
 from weightscape.core.checks import require, require_type
 from weightscape.draws import Header
-from weightscape.flow.architecture import Equivariant, setting_of
+from weightscape.flow.architecture import Equivariant, Revised, setting_of
 from weightscape.flow.fields import looking_at
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_files import filled
@@ -49,9 +49,9 @@ def transfer(flow: Any, posterior: Posterior) -> Any:
     """
     asked, remedy = "`flow` of transfer must be a Flow or a PopulationFlow", "Pass what a training has returned."
     require_type(isinstance(flow, Flow | PopulationFlow), asked, type(flow).__name__, remedy)
-    asked, remedy = "`architecture` of a flow that is transferred must be Equivariant", "Train one with a metanet."
+    asked = "`architecture` of a flow that is transferred must be Equivariant or Revised"
     came = flow.method.architecture
-    require_type(isinstance(came, Equivariant), asked, type(came).__name__, remedy)
+    require_type(isinstance(came, Equivariant | Revised), asked, type(came).__name__, "Train one with a metanet.")
     if isinstance(flow, PopulationFlow):
         source, model = _over_population(flow, posterior)
     else:
@@ -62,7 +62,7 @@ def transfer(flow: Any, posterior: Posterior) -> Any:
 
 
 def _over_population(flow: PopulationFlow, posterior: Posterior) -> tuple[Source, Any]:
-    """The geometry's source on the new networks, with sizes by orbit, and the model."""
+    """The geometry's source on the new networks, with sizes by orbit, and the model, which looks at the new data."""
     method, symmetry, layout = flow.method, of_function(posterior), Header.of(posterior).layout()
     before, after = _symmetry(flow.model), symmetry.without_scaling()
     _require_alike(before, after)
@@ -72,9 +72,10 @@ def _over_population(flow: PopulationFlow, posterior: Posterior) -> tuple[Source
         same = np.array_equal(_by_orbit(flow.source.curved, before, after), source.curved)
         asked, remedy = "Units of networks that a flow is transferred to must have its spheres", "Train a new flow."
         require(same, asked, "units that are rescaled in other ways", remedy)
-    zeros = jnp.zeros((2, layout.size), layout.dtype)
-    model = method.model(jax.random.key(0), symmetry, Target(posterior, source), zeros)
-    return source, filled(model, _numbers(flow.model))
+    target, zeros = Target(posterior, source), jnp.zeros((2, layout.size), layout.dtype)
+    blind = looking_at(method.model(jax.random.key(0), symmetry, target, zeros), None)
+    model = filled(blind, _numbers(looking_at(flow.model, None)))
+    return source, looking_at(model, method.architecture.seen(target))
 
 
 def _to_posterior(flow: Flow, posterior: Posterior) -> tuple[Source, Any]:
@@ -114,10 +115,10 @@ def _numbers(model: Any) -> Numbers:
 
 
 def _symmetry(model: Any) -> Symmetry:
-    """What the model's metanet commutes with."""
+    """What the model's metanets commute with."""
     is_metanet = lambda node: isinstance(node, Metanet)
     found = [node for node in jax.tree.leaves(model, is_leaf=is_metanet) if is_metanet(node)]
-    assert len(found) == 1
+    assert found
     return found[0].trunk.features.symmetry
 
 

@@ -1,0 +1,135 @@
+"""What trained flows are good for beyond their own networks: other widths, other data, starts, and fewer examples.
+
+- `transfer`: networks of 32 hidden units from flows that have seen 10.
+- `guidance`: networks for Fashion-MNIST from flows that have seen networks for MNIST: led by its likelihood, and, where
+  the field looks at data, shown those of Fashion-MNIST instead.
+- `starts`: how many steps training takes from a flow's networks, and from random ones.
+- `scaling`: short trainings on fewer networks.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from experiments.thesis import judging, populations
+from experiments.thesis.settings import REVISED, Configuration, Problem, configurations, posterior_on
+
+import weightscape as ws
+from weightscape import evaluate, flow
+from weightscape.data.images import fashion_mnist
+from weightscape.inference.point import RunSplit
+
+SHOWN = ("euclidean-equivariant-long", "euclidean-revised-long", "geometric-revised-long")
+WIDE = (32,)
+STRENGTHS = (0.003, 0.01, 0.03, 0.1)
+GUIDING_ROWS = 2000
+STEPS = (1, 30, 100, 300, 1000)
+NUM_NETWORKS = (150, 600, 2400)
+_NUM_STARTS = 64
+
+
+class Stage(NamedTuple):
+    """What a stage is given: where flows are, the problem, its population, and what networks are judged against."""
+
+    folder: Path
+    problem: Problem
+    split: RunSplit
+    against: judging.Known
+
+
+def trained(folder: Path, problem: Problem, configuration: Configuration, train: ws.Draws) -> ws.PopulationFlow:
+    """The flow of a configuration, from the folder where it is there."""
+    shown = populations.shown(train, problem, configuration)
+    method, store = configuration.method(problem), folder / "flows" / f"{configuration.name}-{len(train)}"
+    found = method.run(jax.random.key(2), problem.posterior(), draws=shown, store=store, resume=True)
+    assert isinstance(found, ws.PopulationFlow)
+    return found
+
+
+def transfer(stage: Stage) -> dict[str, Any]:
+    """Accuracy and loss of wide networks, with no training on any."""
+    train, test = _parts(stage.problem.data())
+    wide = posterior_on(train, WIDE, stage.problem.prior)
+    return {name: _scored(flow.transfer(each, wide), stage, test) for name, each in _flows(stage).items()}
+
+
+def guidance(stage: Stage) -> dict[str, Any]:
+    """Accuracy and loss on Fashion-MNIST."""
+    train, test = _parts(fashion_mnist(flatten=True))
+    few = posterior_on(_first(train, GUIDING_ROWS), stage.problem.hidden, stage.problem.prior)
+    whole = posterior_on(train, stage.problem.hidden, stage.problem.prior)
+    found = {}
+    for name, each in _flows(stage).items():
+        found[f"{name}, as it is"] = _scored(flow.guided(each, few, 0.0), stage, test)
+        for strength in STRENGTHS:
+            led = flow.guided(each, few, strength)
+            found[f"{name}, guided {strength}"] = _scored(led, stage, test)
+        if configurations()[name].field == REVISED:
+            found[f"{name}, shown Fashion-MNIST"] = _scored(flow.transfer(each, whole), stage, test)
+    return found
+
+
+def starts(stage: Stage) -> dict[str, Any]:
+    """Accuracy and loss after so many steps, for both data sets, from networks of a flow and from random ones."""
+    drawn = _flows(stage)["euclidean-revised-long"]
+    found = {}
+    for name, data in (("MNIST", stage.problem.data()), ("Fashion-MNIST", fashion_mnist(flatten=True))):
+        train, test = _parts(data)
+        posterior = posterior_on(train, stage.problem.hidden, stage.problem.prior)
+        networks = flow.transfer(drawn, posterior).sample(jax.random.key(5), _NUM_STARTS)
+        for start, init in (("flow", networks), ("random", None)):
+            for count in STEPS:
+                runs = dataclasses.replace(stage.problem.population, num_runs=_NUM_STARTS, num_steps=count)
+                ended = runs.run(jax.random.key(6), posterior, init=init)
+                found[f"{name}, {start}, {count} steps"] = _of_networks(ended, test)
+    return found
+
+
+def scaling(stage: Stage) -> dict[str, Any]:
+    """Flows that were shown fewer networks, judged against those that they were shown."""
+    found, configuration = {}, configurations()["euclidean-revised"]
+    for count in (*NUM_NETWORKS, len(stage.split.train)):
+        few = RunSplit(stage.split.train[:count], stage.split.held_out)
+        functions = (stage.against.functions[0][:count], stage.against.functions[1])
+        weights = (stage.against.weights[0][:count], stage.against.weights[1])
+        networks = trained(stage.folder, stage.problem, configuration, few.train).sample(
+            jax.random.key(3), stage.problem.num_generated
+        )
+        found[f"{count} networks"] = judging.judged(
+            networks, stage.against._replace(functions=functions, weights=weights)
+        )
+    return found
+
+
+STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
+    "transfer": transfer,
+    "guidance": guidance,
+    "starts": starts,
+    "scaling": scaling,
+}
+
+
+def _flows(stage: Stage) -> dict[str, ws.PopulationFlow]:
+    named = {name: configurations()[name] for name in SHOWN}
+    return {name: trained(stage.folder, stage.problem, each, stage.split.train) for name, each in named.items()}
+
+
+def _scored(drawn: Any, stage: Stage, test: ws.Batch) -> dict[str, Any]:
+    return _of_networks(drawn.sample(jax.random.key(4), stage.problem.num_generated), test)
+
+
+def _of_networks(networks: ws.Draws, test: ws.Batch) -> dict[str, Any]:
+    y = np.asarray(test.y).ravel().astype(int)
+    p = evaluate.function_features(networks, test.x).reshape(len(networks), len(y), -1)
+    return judging.scored(p, y)
+
+
+def _parts(data: ws.Dataset) -> tuple[ws.Batch, ws.Batch]:
+    return data.train, data.test
+
+
+def _first(batch: ws.Batch, count: int) -> ws.Batch:
+    return ws.Batch(batch.x[:count], batch.y[:count], batch.scaling)
