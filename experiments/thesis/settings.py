@@ -150,6 +150,21 @@ PROBLEMS = {
     "mnist": Problem(
         "mnist",
         (10,),
+        0.1,
+        ws.Population(num_runs=20_000, num_steps=4000, learning_rate=0.02, batch_size=128),
+        (
+            ws.PopulationMatching(num_steps=2000, batch_size=256, learning_rate=1e-3, average=0.998),
+            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), halved=True),
+        ),
+        (
+            ws.PopulationMatching(num_steps=10_000, batch_size=512, learning_rate=1e-3),
+            Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), halved=True),
+        ),
+        num_rows=60_000,
+    ),
+    "diverse": Problem(
+        "mnist",
+        (10,),
         0.3,
         ws.Population(num_runs=12_000, num_steps=15_000, learning_rate=0.01, batch_size=128),
         (
@@ -166,13 +181,13 @@ PROBLEMS = {
         "mnist",
         (32, 32),
         0.2,
-        ws.Population(num_runs=6000, num_steps=4000, learning_rate=0.01, batch_size=128),
+        ws.Population(num_runs=4000, num_steps=4000, learning_rate=0.01, batch_size=128),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), halved=True),
         ),
         (
-            ws.PopulationMatching(num_steps=6000, batch_size=128, learning_rate=1e-3),
+            ws.PopulationMatching(num_steps=4000, batch_size=128, learning_rate=1e-3),
             Fields(_sizes(384, 4), _sizes(256, 4), Sizes(width=1024, num_blocks=4), halved=True),
         ),
         num_generated=256,

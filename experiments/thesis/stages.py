@@ -22,12 +22,12 @@ from weightscape import evaluate, flow
 from weightscape.data.images import fashion_mnist
 from weightscape.inference.point import RunSplit
 
-SHOWN = ("euclidean-equivariant-long", "euclidean-revised-long", "geometric-revised-long")
+SHOWN = ("euclidean-equivariant", "euclidean-revised-long")
 WIDE = (32,)
-STRENGTHS = (0.003, 0.01, 0.03, 0.1)
+STRENGTHS = (0.01, 0.1)
 GUIDING_ROWS = 2000
-STEPS = (1, 30, 100, 300, 1000)
-NUM_NETWORKS = (150, 600, 2400)
+STEPS = (1, 100, 1000)
+NUM_NETWORKS = (600, 2400)
 _NUM_STARTS = 64
 
 
