@@ -21,6 +21,7 @@ from weightscape.core import registered
 from weightscape.core.checks import require_positive
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
+from weightscape.flow.fields import told
 from weightscape.flow.paths import Path, point, rate, velocity_of_target
 from weightscape.flow.pull import factors, pull_of_pair, velocity_of_pull
 
@@ -28,11 +29,12 @@ Model = Callable[[Scalar, Float[Array, " weight"]], Float[Array, " weight"]]
 
 
 class Pair(NamedTuple):
-    """A source point, a target point, and the gradient of the likelihood there, where it is needed."""
+    """A source point, a target point, and where they are needed the gradient of the likelihood there and a context."""
 
     source: Float[Array, "*pair weight"]
     target: Float[Array, "*pair weight"]
     gradient: Float[Array, "*pair weight"] | None = None
+    context: Float[Array, "*pair context"] | None = None
 
 
 Averaged = Callable[[PRNGKey, Path, Scalar, Pair], Pair]
@@ -161,11 +163,13 @@ class Objective(eqx.Module):
         targets: Float[Array, "pair weight"],
         gradients: Float[Array, "pair weight"] | None = None,
         *,
+        contexts: Float[Array, "pair context"] | None = None,
         averaged: Averaged = lambda key, path, time, pair: pair,
     ) -> Scalar:
         """The mean over pairs (x₀, x₁), each at a time of its own; the times are spread evenly.
 
         - `gradients`: of the likelihood at the targets, where pulls are learned.  `averaged`: a `Swing`, or nothing.
+        - `contexts`: what the model is told about the targets, where it is one of conditions.
         """
         count = len(sources)
         key_times, key_pairs = jax.random.split(key)
@@ -174,9 +178,10 @@ class Objective(eqx.Module):
         def of(key: PRNGKey, share: Scalar, pair: Pair) -> Scalar:
             time = self.times.at(share)
             x = point(self.path, time, pair.source, pair.target)
-            return self.prediction.error(self.path, time, model, x, averaged(key, self.path, time, pair))
+            at = told(model, pair.context)
+            return self.prediction.error(self.path, time, at, x, averaged(key, self.path, time, pair))
 
-        pairs = Pair(sources, targets, gradients)
+        pairs = Pair(sources, targets, gradients, contexts)
         return jnp.mean(jax.vmap(of)(jax.random.split(key_pairs, count), shares.astype(sources.dtype), pairs))
 
     def velocity(self, model: Model) -> Model:

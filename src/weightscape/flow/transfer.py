@@ -26,6 +26,7 @@ from weightscape.flow.architecture import Equivariant, setting_of
 from weightscape.flow.fields import looking_at
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_files import filled
+from weightscape.flow.given import bound_as, released
 from weightscape.flow.orbits import orbits
 from weightscape.flow.population_flow import PopulationFlow
 from weightscape.flow.source import Source, WhitenedSource
@@ -74,7 +75,7 @@ def _over_population(flow: PopulationFlow, posterior: Posterior) -> tuple[Source
         require(same, asked, "units that are rescaled in other ways", remedy)
     zeros = jnp.zeros((2, layout.size), layout.dtype)
     model = method.model(jax.random.key(0), symmetry, Target(posterior, source), zeros)
-    return source, filled(model, _numbers(flow.model))
+    return source, bound_as(filled(model, _numbers(released(flow.model))), flow.model)
 
 
 def _to_posterior(flow: Flow, posterior: Posterior) -> tuple[Source, Any]:
