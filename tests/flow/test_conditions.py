@@ -1,34 +1,29 @@
 """Flows with conditions: known distributions of networks for each label and property, with their densities."""
 
-import dataclasses
-
 import diffrax
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.flow import gaussians
+from tests.flow import gaussians, tiny, von_mises
 from tests.flow.linear_flows import problem, weights_of
 
 import weightscape as ws
 from weightscape.core import InputError
 from weightscape.draws import Header
 from weightscape.flow import (
-    Aligned,
     ByLabel,
     ByLoss,
     ByProperty,
     Equivariant,
     Euclidean,
     FixedSteps,
-    OptimalTransport,
+    Geometric,
     Plain,
     Principal,
     mean_losses,
 )
-from weightscape.flow.fields import Field
 from weightscape.metanet import Sizes
+from weightscape.symmetry import of_function
 
 pytestmark = pytest.mark.usefixtures("x64")
 KEY = jax.random.key(0)
@@ -96,7 +91,7 @@ def by_label():
 @pytest.fixture(scope="module")
 def by_property():
     with jax.enable_x64(True):
-        return trained(ByProperty("size"), Principal(SIZES), measured(400, 1))
+        return trained(ByProperty("size", dropped=0.0), Principal(SIZES), measured(400, 1))
 
 
 def assert_density(log_ratio, most):
@@ -124,26 +119,95 @@ def test_each_label_has_its_own_mean_covariance_and_density(by_label, label):
 
 def test_without_a_label_it_is_the_mixture(by_label):
     """Learned from the fifth of the examples whose label was dropped; 0.15 nats are left, and 0.25 allowed."""
-    fresh = labelled(10, 7)
+    fresh = labelled(10, 7)[::3]
     log_mixture = np.logaddexp.reduce([log_normal(fresh, label) for label in range(3)]) - np.log(3)
     assert_density(log_mixture - by_label.given(None).log_densities(fresh), 0.25)
     assert np.mean(log_mixture - by_label.given(1).log_densities(fresh)) > 2
 
 
 def test_a_property_moves_the_mean_by_its_slope_and_nothing_else(by_property):
-    """Means at three values, in the user's units, lie on the line a y; the covariance is s² 1 at each."""
-    values, error = np.array([2.0, 5.0, 8.0]), 5 * SPREAD / np.sqrt(NUM_DRAWN)
+    """Means at three values, in the user's units, lie on the line a y; the covariance is s² 1 at each.
+
+    Allowed to what was not learned are 0.02 of the slope, 0.04 of means up to 5.6, and 0.08 of variances of 0.25.
+    """
+    values, error = np.array([3.0, 5.0, 7.0]), 5 * SPREAD / np.sqrt(NUM_DRAWN)
     drawn = [weights_of(by_property.given(y).sample(jax.random.key(1), NUM_DRAWN))[0] for y in values]
-    slope = (drawn[2].mean(0) - drawn[0].mean(0)) / 6
-    np.testing.assert_allclose(slope, SLOPE, atol=0.02 + error / 3)
+    slope = (drawn[2].mean(0) - drawn[0].mean(0)) / 4
+    np.testing.assert_allclose(slope, SLOPE, atol=0.02 + error / 2)
     for y, weights in zip(values, drawn, strict=True):
-        np.testing.assert_allclose(weights.mean(0), SLOPE * y, atol=0.08 + error)
-        np.testing.assert_allclose(np.cov(weights.T), SPREAD**2 * np.eye(3), atol=0.06 + 1.5 * SPREAD * error)
+        np.testing.assert_allclose(weights.mean(0), SLOPE * y, atol=0.04 + error)
+        np.testing.assert_allclose(np.cov(weights.T), SPREAD**2 * np.eye(3), atol=0.08 + 1.5 * SPREAD * error)
 
 
 def test_the_density_of_a_property_is_the_known_one(by_property):
-    fresh = measured(3, 7)
+    """0.04 nats are left, and 0.1 allowed; a y that is off by one would cost 1.7."""
+    fresh = measured(10, 7)
     for y in (3.0, 6.0):
         moved = population(weights_of(fresh) + (y - fresh.info["size"])[..., None] * SLOPE)
         known = gaussians.log_normal(weights_of(moved), SLOPE * y, SPREAD**2 * np.eye(3))
         assert_density(known - by_property.given(y).log_densities(moved), 0.1)
+
+
+def units_of(draws):
+    """Incoming weights of all units, in a row."""
+    return np.swapaxes(np.asarray(draws.params.network["layer0"]["weight"]), -1, -2).reshape(-1, 3)
+
+
+@pytest.mark.slow
+def test_each_label_has_its_own_density_on_spheres():
+    """Units are vMF of another kind for each label. The other is 2.0 and 2.4 nats away; 0.3 are allowed."""
+    posterior = von_mises.posterior()
+    symmetry = of_function(posterior)
+    parts = [von_mises.population(2000, 100, kind).with_info(kind=kind) for kind in range(2)]
+    networks = [von_mises.rescaled(part, symmetry) for part in parts]
+    method = ws.PopulationMatching(
+        Geometric(),
+        num_steps=600,
+        batch_size=256,
+        learning_rate=1e-2,
+        average=0.98,
+        architecture=Equivariant(tiny.DEEP, guided=False),
+        solver=FixedSteps(18, diffrax.Bosh3(), num_nodes=8),
+        conditions=ByLabel("kind", 2),
+    )
+    flow = method.run(KEY, posterior, draws=networks[0][:80].merge([networks[1][:80]]))
+    for kind in range(2):
+        fresh, bound = networks[kind][80:, :10], flow.given(kind)
+        log_ratio = von_mises.log_population(fresh, kind) - bound.log_densities(fresh)
+        assert_density(log_ratio, 0.3)
+        assert np.mean(von_mises.log_population(fresh, kind) - flow.given(1 - kind).log_densities(fresh)) > 1.5
+        units = units_of(bound.sample(jax.random.key(1), 2000))
+        mean, second = von_mises.moments(von_mises.MEANS[kind], von_mises.CONCENTRATIONS[kind])
+        np.testing.assert_allclose(units.mean(0), mean, atol=0.08 + 5 / np.sqrt(len(units)))
+        np.testing.assert_allclose(units.T @ units / len(units), second, atol=0.08 + 5 / np.sqrt(len(units)))
+
+
+@pytest.mark.slow
+def test_networks_have_the_loss_that_they_are_asked_for():
+    """Of a linear model, whose weights lie near a line. Given its loss a network is on a thin shell, which is learned
+    roughly: losses spread by less than 0.6 of the population's deviation, around the one asked for.
+    """
+    target, generator = problem().posterior, np.random.default_rng(0)
+    along = generator.uniform(0.0, 2.0, size=(400, 10, 1))
+    draws = population(problem().mean + along * SLOPE + 0.05 * generator.normal(size=(400, 10, 3)))
+    flow = trained(ByLoss(), Principal(SIZES), draws)
+    losses = mean_losses(target, draws)
+    for share in (0.1, 0.5, 0.9):
+        wanted = np.quantile(losses, share)
+        found = mean_losses(target, flow.given(wanted).sample(jax.random.key(1), 500))
+        assert abs(np.mean(found) - wanted) < 0.15 * np.std(losses)
+        assert np.std(found) < 0.6 * np.std(losses)
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_with_its_own_labels_only(tmp_path):
+    draws, target = labelled(20, 0), problem().posterior
+    method = ws.PopulationMatching(
+        Euclidean(), num_steps=20, batch_size=16, architecture=Plain(SIZES), conditions=ByLabel("kind", 3)
+    )
+    first = method.run(KEY, target, draws=draws, store=tmp_path)
+    again = method.run(KEY, target, draws=draws, store=tmp_path, resume=True)
+    np.testing.assert_array_equal(first.given(1).log_densities(draws[:1]), again.given(1).log_densities(draws[:1]))
+    with pytest.raises(InputError, match="must have the key"):
+        others = draws.with_info(kind=np.asarray(draws.info["kind"])[::-1])
+        method.run(KEY, target, draws=others, store=tmp_path, resume=True)
