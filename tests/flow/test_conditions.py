@@ -68,10 +68,10 @@ def log_normal(draws, label):
     return gaussians.log_normal(weights_of(draws), MEANS[label], ROOTS[label] @ ROOTS[label].T)
 
 
-def trained(conditions, architecture, draws):
+def trained(conditions, architecture, draws, num_steps=800):
     method = ws.PopulationMatching(
         Euclidean(),
-        num_steps=800,
+        num_steps=num_steps,
         batch_size=256,
         learning_rate=1e-2,
         average=0.99,
@@ -184,19 +184,21 @@ def test_each_label_has_its_own_density_on_spheres():
 
 @pytest.mark.slow
 def test_networks_have_the_loss_that_they_are_asked_for():
-    """Of a linear model, whose weights lie near a line. Given its loss a network is on a thin shell, which is learned
-    roughly: losses spread by less than 0.6 of the population's deviation, around the one asked for.
+    """Of a linear model, whose weights lie near a line. Given its loss a network is on a shell of no width.
+
+    After this training losses spread around the one asked for by 0.06 to 0.26 of the population's deviation; twice
+    that is allowed, and 0.1 to their mean.
     """
     target, generator = problem().posterior, np.random.default_rng(0)
     along = generator.uniform(0.0, 2.0, size=(400, 10, 1))
     draws = population(problem().mean + along * SLOPE + 0.05 * generator.normal(size=(400, 10, 3)))
-    flow = trained(ByLoss(), Principal(SIZES), draws)
+    flow = trained(ByLoss(), Principal(SIZES), draws, num_steps=2000)
     losses = mean_losses(target, draws)
     for share in (0.1, 0.5, 0.9):
         wanted = np.quantile(losses, share)
         found = mean_losses(target, flow.given(wanted).sample(jax.random.key(1), 500))
-        assert abs(np.mean(found) - wanted) < 0.15 * np.std(losses)
-        assert np.std(found) < 0.6 * np.std(losses)
+        assert abs(np.mean(found) - wanted) < 0.1 * np.std(losses)
+        assert np.std(found) < 0.5 * np.std(losses)
 
 
 @pytest.mark.slow

@@ -41,6 +41,11 @@ class Conditions(eqx.Module):
 
     dropped: eqx.AbstractVar[Scalar]
 
+    @property
+    @abc.abstractmethod
+    def noted(self) -> str | None:
+        """Where in `info` of draws values stand; None where they follow from the networks."""
+
     @abc.abstractmethod
     def values(self, posterior: Posterior, draws: Draws) -> Shaped[np.ndarray, "chain draw"]:
         """What is known of each network."""
@@ -69,6 +74,10 @@ class ByLabel(Conditions):
         require_count("`num_labels` of ByLabel", self.num_labels, least=2)
         _require_share("ByLabel", self.dropped)
 
+    @property
+    def noted(self) -> str | None:
+        return self.name
+
     def values(self, posterior: Posterior, draws: Draws) -> Shaped[np.ndarray, "chain draw"]:
         labels = _noted(draws, self.name)
         require_labels(f"`info[{self.name!r}]` of draws", labels, self.num_labels)
@@ -94,6 +103,10 @@ class ByProperty(Conditions):
     def __check_init__(self):
         _require_share("ByProperty", self.dropped)
 
+    @property
+    def noted(self) -> str | None:
+        return self.name
+
     def values(self, posterior: Posterior, draws: Draws) -> Shaped[np.ndarray, "chain draw"]:
         return _noted(draws, self.name)
 
@@ -116,6 +129,10 @@ class ByLoss(Conditions):
 
     def __check_init__(self):
         _require_share("ByLoss", self.dropped)
+
+    @property
+    def noted(self) -> str | None:
+        return None
 
     def values(self, posterior: Posterior, draws: Draws) -> Shaped[np.ndarray, "chain draw"]:
         return mean_losses(posterior, draws)

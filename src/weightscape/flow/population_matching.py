@@ -48,7 +48,6 @@ from weightscape.flow.told_examples import fitted_encoding, known_values, told_e
 from weightscape.flow.training import train_flow
 from weightscape.flow.training_set import (
     key_with_draws,
-    key_with_values,
     training_set,
     vectors_of,
 )
@@ -104,10 +103,8 @@ class PopulationMatching(DensityMethod):
         asked, remedy = "`architecture` of PopulationMatching must not look at data", "Pass `guided=False`."
         require(not getattr(self.architecture, "guided", False), asked, "a guided one", remedy)
         fits = self.conditions is None or isinstance(self.coupling, Independent | Aligned)
-        asked, remedy = (
-            "`coupling` of a flow with conditions must keep the order of networks",
-            "Use `Independent()` or `Aligned()`.",
-        )
+        asked = "`coupling` of a flow with conditions must keep the order of networks"
+        remedy = "Use `Independent()` or `Aligned()`."
         require_type(fits, asked, type(self.coupling).__name__, remedy)
 
     @property
@@ -117,7 +114,7 @@ class PopulationMatching(DensityMethod):
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> PopulationFlow:
         values = known_values(self.conditions, posterior, around.draws)
-        key = key_with_values(key_with_draws(key, around.draws), values)
+        key = key_with_draws(key, around.draws, None if self.conditions is None else self.conditions.noted)
         finished = finished_approximation(key, self, posterior, around)
         if finished is not None:
             return finished

@@ -63,14 +63,16 @@ def training_set(source: Source, draws: Draws, held_out: float, *, mixed: bool =
     return TrainingSet(flat(z[:cut]), later(z), shares / shares.sum(), left_out, flat(rows[:cut]), later(rows))
 
 
-def key_with_draws(key: PRNGKey, draws: Draws | None) -> PRNGKey:
-    """A key that other draws change, so that a stored run is not continued with others."""
-    return key if draws is None else key_with_values(key, np.asarray(draws.log_density))
+def key_with_draws(key: PRNGKey, draws: Draws | None, noted: str | None = None) -> PRNGKey:
+    """A key that other draws change, so that a stored run is not continued with others.
 
-
-def key_with_values(key: PRNGKey, values: Shaped[np.ndarray, "..."] | None) -> PRNGKey:
-    """A key that other values change; the key itself where there are none."""
-    return key if values is None else jax.random.fold_in(key, zlib.crc32(values.tobytes()))
+    - `noted`: what in their `info` changes it too.
+    """
+    if draws is None:
+        return key
+    for values in (draws.log_density, *([] if noted is None else [draws.info[noted]])):
+        key = jax.random.fold_in(key, zlib.crc32(np.asarray(values).tobytes()))
+    return key
 
 
 @eqx.filter_jit
