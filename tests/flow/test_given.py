@@ -248,6 +248,8 @@ def test_what_is_not_asked_for_rightly_is_named():
         flow.given(13.0)
     with pytest.raises(InputError, match="within a deviation of what was seen, .* got nan"):
         flow.given(np.nan)
+    with pytest.raises(InputError, match="`strength` of given must be finite"):
+        flow.given(3.0, strength=np.inf)
     with pytest.raises(InputError, match=r"must be one value, got the shape \(2,\)"):
         flow.given(np.zeros(2))
     labels = untrained(target, Euclidean(), Plain(tiny.DEEP), ByLabel("kind", 3, dropped=0.0))

@@ -37,7 +37,7 @@ class Draws(eqx.Module):
     - `params`: `Parameters(network, likelihood, prior)`.
     - `log_density`: the target's log p(D, θ) of each draw, as a density over positions.
     - `model`, `scaling`, `example`: what predictions need.
-    - `info`: what the method noted of each draw (acceptance, energy, …).
+    - `info`: what the method noted of each draw (acceptance, energy, …), and what you note (`with_info`).
     - `log_weights`: unnormalised log importance weights, where the draws are corrected.
     - `log_proposal`: the log density that the draws came from, where it is known.
     - `health`: which chains were left out and why.  `facts`: the method, its settings, its time.

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from weightscape.core.checks import InputError, require
+from weightscape.core.checks import InputError, require, require_finite
 from weightscape.core.numbers import number
 from weightscape.core.types import Scalar
 from weightscape.flow.fields import Field
@@ -58,6 +58,8 @@ class Given(Field):
             require(np.shape(value) == (), asked, f"the shape {np.shape(value)}", remedy)
             self.encoding.tree.require_seen(np.asarray(value))
             context = self.encoding.tree.contexts(np.asarray(value)[None])[0]
+        if strength is not None:
+            require_finite("`strength` of given", strength)
         wanted = None if strength is None else number(strength)
         return dataclasses.replace(self, context=number(context), strength=wanted)
 

@@ -89,7 +89,7 @@ class PopulationFlow(Approximation):
         return _path(self.bare(), jax.random.split(key, num_draws), jnp.asarray(times))
 
     def given(self, value: ArrayLike | None, *, strength: ArrayLike | None = None) -> "PopulationFlow":
-        """The flow to networks of a value, log p(θ | c) and all; another value, or strength, compiles nothing.
+        """The flow to networks of a value, with its log q(θ | c); another value, or strength, compiles nothing.
 
         - `value`: a label, or a property or loss in its own units, at most a deviation beyond those of training; None
           for the whole population.
