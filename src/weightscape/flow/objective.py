@@ -29,12 +29,11 @@ Model = Callable[[Scalar, Float[Array, " weight"]], Float[Array, " weight"]]
 
 
 class Pair(NamedTuple):
-    """A source point, a target point, and where they are needed the gradient of the likelihood there and a context."""
+    """A source point, a target point, and the gradient of the likelihood there, where it is needed."""
 
     source: Float[Array, "*pair weight"]
     target: Float[Array, "*pair weight"]
     gradient: Float[Array, "*pair weight"] | None = None
-    context: Float[Array, "*pair context"] | None = None
 
 
 Averaged = Callable[[PRNGKey, Path, Scalar, Pair], Pair]
@@ -175,14 +174,14 @@ class Objective(eqx.Module):
         key_times, key_pairs = jax.random.split(key)
         shares = (jax.random.uniform(key_times, (), sources.dtype) + jnp.arange(count) / count) % 1
 
-        def of(key: PRNGKey, share: Scalar, pair: Pair) -> Scalar:
+        def of(key: PRNGKey, share: Scalar, pair: Pair, context: Float[Array, " context"] | None) -> Scalar:
             time = self.times.at(share)
             x = point(self.path, time, pair.source, pair.target)
-            at = told(model, pair.context)
-            return self.prediction.error(self.path, time, at, x, averaged(key, self.path, time, pair))
+            averages = averaged(key, self.path, time, pair)
+            return self.prediction.error(self.path, time, told(model, context), x, averages)
 
-        pairs = Pair(sources, targets, gradients, contexts)
-        return jnp.mean(jax.vmap(of)(jax.random.split(key_pairs, count), shares.astype(sources.dtype), pairs))
+        keys, pairs = jax.random.split(key_pairs, count), Pair(sources, targets, gradients)
+        return jnp.mean(jax.vmap(of)(keys, shares.astype(sources.dtype), pairs, contexts))
 
     def velocity(self, model: Model) -> Model:
         """The velocity field of a trained model."""
