@@ -3,11 +3,12 @@
     WEIGHTSCAPE_DATA=<folder of the images> python -m experiments.thesis_flows FOLDER PROBLEM [NAME ...]
 
 PROBLEM is cancer (30-16-16-2 ReLU), mnist (784-10-10), diverse (the same with less decay and longer training, for
-networks that differ more), deep (784-32-32-10) or small (a minute on two cores). The population is trained and judged first, then what is named, or all of it: configurations (three geometries × a field
-that commutes with permutations, one that sees the data too, or a plain one × aligned or not × independent pairs or
-optimal transport; `-long` ones train larger fields) and, for mnist, the stages transfer, guidance, starts and scaling.
-`population` names the population alone. Each result is written as soon as it is there and not made again, so a run may
-be stopped at any time and repeated. `results.md` in FOLDER/PROBLEM has the tables of all that is done.
+networks that differ more), deep (784-32-32-10) or small (a minute on two cores). The population is trained and judged
+first, then what is named, or all of it: configurations (three geometries × a field that commutes with permutations, one
+that sees the data too, or a plain one × aligned or not × independent pairs or optimal transport; `-long` ones train
+larger fields) and, for mnist, the stages transfer, guidance, starts and scaling. `population` names the population
+alone. Each result is written as soon as it is there and not made again, so a run may be stopped at any time and
+repeated. `results.md` in FOLDER/PROBLEM has the tables of all that is done.
 """
 
 import datetime

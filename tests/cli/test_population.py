@@ -47,11 +47,27 @@ def test_a_flow_learns_from_it_and_is_judged_by_other_runs(run, tmp_path, capsys
     assert (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
+def test_a_flow_by_loss_tells_what_was_asked_for_and_what_came(run, tmp_path, capsys):
+    options = ["--steps", "20", "--width", "8", "--draws", "12", "--out", str(tmp_path)]
+    assert run_command(["flow", str(run), *options, "--given", "loss"]) == 0
+    result, population = json.loads((tmp_path / "result.json").read_text()), ws.Draws.load(run)
+    posterior = population.model.condition(ws.data.load("iris").train)
+    losses = ws.flow.mean_losses(posterior, ws.split_runs(population, 0.2).train)
+    expected = np.quantile(losses, [0.1, 0.5, 0.9])
+    asked = [result["given"][name]["asked"] for name in ("low", "middle", "high")]
+    np.testing.assert_allclose(asked, expected, rtol=1e-4)
+    assert all(np.isfinite(answer["mean"]) and answer["deviation"] > 0 for answer in result["given"].values())
+    assert "losses on the training rows" in capsys.readouterr().out
+
+
 def test_mistakes_are_one_line(tmp_path, capsys):
     dataset, draws = prior_draws("noisy_line", (4, 3), noise="10", method="Population")
     run = save_run(tmp_path / "run", draws, dataset)
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--geometry", "round"]) == 2
     assert "`--geometry` must be a known name, got 'round'" in capsys.readouterr().err
+    assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--given", "los"]) == 2
+    assert "`--given` must be a known name, got 'los'. Did you mean 'loss'" in capsys.readouterr().err
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--correct", "hmc"]) == 2
     assert "a population must have none, got hmc" in capsys.readouterr().err
     assert run_command(["population", "iris", "--runs", "1", "--out", str(tmp_path / "one")]) == 2

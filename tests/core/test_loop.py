@@ -234,6 +234,16 @@ def test_chunks_aim_at_a_second_and_stay_in_the_buffer():
     assert loop._next_count(1, math.inf, 64) == 1
 
 
+def test_many_chains_are_looked_at_a_few_at_a_time(monkeypatch):
+    """The same values; what is held at once is the product with the data of a few chains, not of all."""
+    monkeypatch.setattr(loop, "_MOST_AT_ONCE", 4)
+    values, data = jnp.arange(22.0).reshape(11, 2), jnp.ones((2, 1000))
+    function = eqx.Partial(lambda data, row: jnp.sum((row @ data) ** 2), data)
+    np.testing.assert_allclose(map_chains(function, values), 1000 * values.sum(axis=1) ** 2)
+    shapes = str(jax.make_jaxpr(lambda values: loop._a_few_at_a_time(function, values))(values))
+    assert "[4,1000]" in shapes and "[11,1000]" not in shapes
+
+
 def test_map_chains_is_vmap_over_devices():
     values = jnp.arange(12.0).reshape(6, 2)
     scale = eqx.Partial(lambda factor, row: factor * jnp.sum(row), jnp.asarray(2.0))

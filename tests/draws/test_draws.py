@@ -77,6 +77,24 @@ def test_slices_keep_both_axes(draws):
     assert np.array_equal(draws.flat().params.likelihood["scale"], scale.reshape(-1))
 
 
+def test_what_is_noted_stays_with_its_draws(draws, tmp_path):
+    """Through slices, disk, merging, combining and splitting; whole numbers stay whole."""
+    place = np.arange(100).reshape(4, 25)
+    noted = draws.with_info(digit=3, place=place)
+    assert set(noted.info) == {*draws.info, "digit", "place"} and noted.info["digit"].shape == (4, 25)
+    assert np.array_equal(noted[[2, 0], 1:3].info["place"], place[[2, 0], 1:3])
+    noted.save(tmp_path / "run")
+    assert_same_bits(noted, ws.Draws.load(tmp_path / "run"))
+    both = noted.merge([draws.with_info(digit=5, place=place)])
+    assert np.issubdtype(both.info["digit"].dtype, np.integer)
+    assert np.array_equal(both.info["digit"], np.repeat([3, 5], 4)[:, None] + 0 * np.tile(place, (2, 1)))
+    assert np.array_equal(ws.draws.combine([both]).info["place"], np.tile(place, (2, 1)).reshape(1, -1))
+    assert np.array_equal(ws.split_runs(both, 0.25).held_out.info["digit"], np.full((2, 25), 5))
+    assert np.array_equal(noted.with_info(digit=4).info["digit"], np.full((4, 25), 4))
+    with pytest.raises(InputError, match=r"`digit` of with_info must be one value or have the shape .* got \(4,\)"):
+        draws.with_info(digit=np.arange(4))
+
+
 def test_merge_puts_chains_side_by_side(draws):
     merged = draws[:2].merge([draws[2:]])
     assert_same_bits(merged, draws)

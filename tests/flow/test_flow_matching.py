@@ -95,6 +95,7 @@ def test_any_equivariant_density_is_invariant(guided, sizes):
 def test_a_killed_training_ends_in_the_same_bits(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "_next_count", lambda count, seconds, capacity: 3)
     monkeypatch.setattr(recorder, "_WRITE_SHARE", -1.0)  # writes are due at once, however slow the machine is
+    monkeypatch.setattr(recorder, "_WORK_PER_WRITE", 0.0)
     posterior, draws = tiny.posterior(), tiny.draws()
     with pytest.raises(Killed):
         tiny.METHOD.run(KEY, posterior, draws=draws, store=tmp_path, progress=Ending(3))

@@ -170,7 +170,7 @@ def test_what_cannot_be_done_is_named(trained):
         METHOD.run(KEY, posterior)
     with pytest.raises(InputError, match="`init` of PopulationMatching must be None, got PopulationFlow"):
         METHOD.run(KEY, posterior, draws=draws, init=trained)
-    with pytest.raises(InputError, match="must not look at data, got a guided one"):
+    with pytest.raises(InputError, match="must not be guided by a posterior, got one that is"):
         ws.PopulationMatching(architecture=Equivariant())
     with pytest.raises(TypeError, match="of a Geometric flow must be FixedSteps, got Adaptive"):
         trained.with_solver(Adaptive()).sample(KEY, 1)

@@ -323,6 +323,7 @@ def test_a_flow_trains_on_averages_and_a_killed_training_ends_in_the_same_bits(t
     assert np.all(np.isfinite(ours)) and ours[-1] < theirs[-1]
     monkeypatch.setattr(loop, "_next_count", lambda count, seconds, capacity: 1)
     monkeypatch.setattr(recorder, "_WRITE_SHARE", -1.0)  # writes are due at once, however slow the machine is
+    monkeypatch.setattr(recorder, "_WORK_PER_WRITE", 0.0)
     with pytest.raises(Killed):
         run(store=tmp_path, progress=Ending(2))
     resumed = run(store=tmp_path, resume=True)

@@ -11,16 +11,19 @@ from experiments.thesis.settings import PROBLEMS, configurations
 import weightscape as ws
 from weightscape.core import InputError
 from weightscape.core.files import read_json
-from weightscape.flow import Aligned, Chained, Equivariant, Geometric, Independent, OptimalTransport, Plain
+from weightscape.flow import Aligned, Chained, Equivariant, Geometric, Independent, OptimalTransport, Plain, Revised
 
 ASKED = ["geometric-equivariant-aligned-transport", "normalized-plain-aligned"]
 
 
 def test_configurations_are_all_different_and_mean_what_they_say():
     known = configurations()
-    assert len(known) == 24
-    methods = [each.method(PROBLEMS["small"]) for each in known.values()]
-    assert len({str(method) for method in methods}) == 3 * (4 + 2)  # plain fields are aligned by what they are shown
+    assert len(known) == 24 + 3 + 6
+    methods = [each.method(PROBLEMS["small"]) for each in known.values() if not each.is_long]
+    kinds = 3 * (4 + 2 + 1)  # plain fields are aligned by what they are shown
+    assert len({str(method) for method in methods}) == kinds
+    short, long = (known[name].method(PROBLEMS["mnist"]) for name in ("euclidean-revised", "euclidean-revised-long"))
+    assert isinstance(long.architecture, Revised) and long.num_steps > short.num_steps
     method = known[ASKED[0]].method(PROBLEMS["cancer"])
     assert isinstance(method.geometry, Geometric) and isinstance(method.architecture, Equivariant)
     assert method.coupling == Chained(OptimalTransport(), Aligned())
@@ -45,8 +48,8 @@ def tiny(monkeypatch):
     """The small problem, smaller still."""
     small = PROBLEMS["small"]
     population = dataclasses.replace(small.population, num_runs=30, num_steps=20)
-    flow = dataclasses.replace(small.flow, num_steps=20, batch_size=8)
-    problem = dataclasses.replace(small, population=population, flow=flow, num_generated=8)
+    flow = dataclasses.replace(small.short[0], num_steps=20, batch_size=8)
+    problem = dataclasses.replace(small, population=population, short=(flow, small.short[1]), num_generated=8)
     monkeypatch.setitem(settings.PROBLEMS, "small", problem)
     return problem
 
@@ -54,8 +57,8 @@ def tiny(monkeypatch):
 @pytest.mark.slow
 def test_a_tiny_run_judges_all_networks_and_does_nothing_twice(tiny, tmp_path, capsys, monkeypatch):
     thesis_flows.main(tmp_path, "small", ASKED)
-    results = {name: read_json(tmp_path / "small" / "results" / f"{name}.json") for name in ASKED}
-    baselines = read_json(tmp_path / "small" / "results" / "baselines.json")
+    read = lambda name: read_json(tmp_path / "small" / "results" / f"{name}.json")["results"]
+    results, baselines = {name: read(name)[name] for name in ASKED}, read("population")
     assert len(baselines) == 5
     for found in (*results.values(), *baselines.values()):
         assert 0 <= found["accuracy"] <= 1 and list(found["bma"])[:3] == ["1", "2", "4"]
@@ -66,7 +69,7 @@ def test_a_tiny_run_judges_all_networks_and_does_nothing_twice(tiny, tmp_path, c
     assert all(f"| {name} |" in text for name in (*results, *baselines))
     monkeypatch.setattr(thesis_flows.judging, "judged", None)
     thesis_flows.main(tmp_path, "small", ASKED)
-    with pytest.raises(InputError, match="A configuration must be a known name"):
+    with pytest.raises(InputError, match="What is asked for must be a known name"):
         thesis_flows.main(tmp_path, "small", ["spherical"])
 
 

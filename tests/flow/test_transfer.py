@@ -179,7 +179,7 @@ def test_networks_that_do_not_correspond_are_named():
     with pytest.raises(InputError, match="must have its spheres, got units that are rescaled in other ways"):
         transfer(flow, posterior(activation="softplus"))
     plain = dataclasses.replace(flow, method=dataclasses.replace(flow.method, architecture=Plain(tiny.SIZES)))
-    with pytest.raises(TypeError, match="must be Equivariant, got Plain"):
+    with pytest.raises(TypeError, match="must be Equivariant or Revised, got Plain"):
         transfer(plain, posterior())
     with pytest.raises(TypeError, match="must be a Flow or a PopulationFlow, got MAP"):
         transfer(ws.MAP(), posterior())

@@ -71,10 +71,10 @@ def posterior():
     return model.condition(ws.Batch(x, x[:, :1]))
 
 
-def population(count, num_runs):
-    """Networks whose units are both vMF of the first kind, shifts and readout normal of scales 0.5, 3 and 1."""
-    generator, target = np.random.default_rng(1), posterior()
-    units = sample(generator, MEANS[0], CONCENTRATIONS[0], 2 * count).reshape(count, 2, 3)
+def population(count, num_runs, kind=0):
+    """Networks whose units are both vMF of one kind, shifts and readout normal of scales 0.5, 3 and 1."""
+    generator, target = np.random.default_rng(1 + kind), posterior()
+    units = sample(generator, MEANS[kind], CONCENTRATIONS[kind], 2 * count).reshape(count, 2, 3)
     network = {
         "layer0": {"weight": np.swapaxes(units, 1, 2), "bias": 0.5 * generator.normal(size=(count, 2))},
         "layer1": {"weight": 3.0 * generator.normal(size=(count, 2, 1)), "bias": generator.normal(size=(count, 1))},
@@ -94,12 +94,12 @@ def rescaled(draws, symmetry, spread=1.0):
     return dataclasses.replace(draws, params=moved)
 
 
-def log_population(draws):
+def log_population(draws, kind=0):
     """The log density of `population`, over unit scales."""
     network = jax.tree.map(np.asarray, draws.params.network)
     units = np.swapaxes(network["layer0"]["weight"], -1, -2)
     norms = np.linalg.norm(units, axis=-1)
-    total = log_density(units / norms[..., None], MEANS[0], CONCENTRATIONS[0]).sum(-1)
+    total = log_density(units / norms[..., None], MEANS[kind], CONCENTRATIONS[kind]).sum(-1)
     normal = lambda value, scale: (-0.5 * (value / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)).sum(-1)
     total = total + normal(network["layer0"]["bias"] / norms, 0.5)
     return total + normal(network["layer1"]["weight"][..., 0] * norms, 3.0) + normal(network["layer1"]["bias"], 1.0)

@@ -141,6 +141,7 @@ def test_another_run_is_not_continued(tmp_path):
 
 def test_a_damaged_state_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder, "_WRITE_SHARE", -1.0)  # writes are due at once, however slow the machine is
+    monkeypatch.setattr(recorder, "_WORK_PER_WRITE", 0.0)
     method, posterior, key = METHODS["hmc"], linear().posterior, jax.random.key(10)
     with pytest.raises(Killed):
         method.run(key, posterior, store=tmp_path, progress=Ending(9))

@@ -45,6 +45,9 @@ Blocks = Annotated[int, typer.Option("--blocks", min=1, help="Blocks of the flow
 GeometryName = Annotated[
     str, typer.Option("--geometry", help="Of a flow over a population: euclidean, normalized or geometric.")
 ]
+Given = Annotated[
+    str | None, typer.Option("--given", help="Of a flow over a population: loss, to draw networks of a loss.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in the folder, or begin one.")]
 
 
@@ -56,6 +59,7 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     width: Width = 16,
     blocks: Blocks = 1,
     geometry: GeometryName = "geometric",
+    given: Given = None,
     out: OutFolder = None,
     seed: Seed = 0,
     resume: Resume = False,
@@ -74,9 +78,10 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     folder, opened = result_folder(out, run, FLOW), open_run(run)
     if opened.draws.facts.get("method") == POPULATION:
         require(correct is None, "`--correct` is for posteriors, and a population must have none", correct, _LEAVE)
-        method = population_method(geometry, steps, width, blocks)
+        method = population_method(geometry, steps, width, blocks, given)
         _flow_over_population(opened, method, Wanted(folder, draws, seed, resume), screen)
         return
+    require(given is None, "`--given` is for populations, and a posterior must have none", given, _LEAVE)
     _require_chains(opened)
     asked = Asked(small_flow(steps, width, blocks), correct, draws, resume)
     page = make_flow(jax.random.key(seed), opened, asked, folder, screen)

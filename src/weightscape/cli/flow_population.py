@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from weightscape.cli.finish import plain_scores
+from weightscape.cli.flow_given import CONDITIONS, Answer, answered_losses, answers_table
 from weightscape.cli.opened_run import OpenedRun
 from weightscape.cli.screen import Screen
 from weightscape.core import PRNGKey
@@ -31,17 +32,25 @@ _WANTED = {"regression": ("rmse", "nll"), "classification": ("accuracy", "nll")}
 
 
 class Judged(NamedTuple):
-    """A flow over a population, networks drawn from it, their scores beside others', and the audit by name."""
+    """A flow over a population, networks drawn from it, their scores beside others', and the audit by name.
+
+    - `answers`: losses that were asked for and came, where the flow is one by loss.
+    """
 
     flow: PopulationFlow
     networks: Draws
     scores: dict[str, dict[str, float]]
     audits: dict[str, Memorisation]
+    answers: dict[str, Answer]
 
 
-def population_method(geometry: str, num_steps: int, width: int, num_blocks: int) -> PopulationMatching:
+def population_method(
+    geometry: str, num_steps: int, width: int, num_blocks: int, given: str | None
+) -> PopulationMatching:
     """Flow matching that two cores finish in minutes, for small networks."""
     require_known("`--geometry`", geometry, GEOMETRIES)
+    if given is not None:
+        require_known("`--given`", given, CONDITIONS)
     sizes = Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
     return PopulationMatching(
         GEOMETRIES[geometry](),
@@ -50,6 +59,7 @@ def population_method(geometry: str, num_steps: int, width: int, num_blocks: int
         learning_rate=3e-3,
         average=0.995,
         architecture=Equivariant(sizes, guided=False),
+        conditions=None if given is None else CONDITIONS[given](),
     )
 
 
@@ -57,18 +67,23 @@ def judge_population(
     key: PRNGKey, opened: OpenedRun, method: PopulationMatching, num_draws: int, store: Path, screen: Screen
 ) -> Judged:
     """Train on some runs, draw networks, and hold them against the others; what is in the store is gone on with."""
-    key_train, key_draws = jax.random.split(key)
+    key_train, key_draws, key_answers = jax.random.split(key, 3)
     train, held_out = split_runs(opened.draws, _HELD_OUT)
     screen.say(f"{opened.dataset}\nTraining a flow on {len(train)} networks; {len(held_out)} are held out.")
-    flow = method.run(key_train, opened.posterior(), draws=train, store=store, progress=screen.progress(), resume=True)
+    posterior = opened.posterior()
+    flow = method.run(key_train, posterior, draws=train, store=store, progress=screen.progress(), resume=True)
     assert isinstance(flow, PopulationFlow)
+    answers = {}
+    if method.conditions is not None:
+        answers, flow = answered_losses(key_answers, flow, posterior, train, num_draws), flow.given(None)
     networks = flow.sample(key_draws, num_draws)
     named = {"training": train, "held out": held_out, "flow": networks}
     found = {name: _scores(draws, opened) for name, draws in named.items()}
     x = np.asarray(opened.dataset.test.x)
     by_function = [function_features(draws, x) for draws in (networks, train, held_out)]
     by_weight = [weight_features(draws, train) for draws in (networks, train, held_out)]
-    return Judged(flow, networks, found, {"functions": memorisation(*by_function), "weights": memorisation(*by_weight)})
+    audits = {"functions": memorisation(*by_function), "weights": memorisation(*by_weight)}
+    return Judged(flow, networks, found, audits, answers)
 
 
 def population_report(judged: Judged, opened: OpenedRun, settings: dict[str, str]) -> Report:
@@ -82,7 +97,8 @@ def population_report(judged: Judged, opened: OpenedRun, settings: dict[str, str
     caption = "Where the loss of held-out runs rises, networks are learned by heart; the best moment is kept."
     training = Picture("training", "Training", caption, plot_flow_training(judged.flow.facts))
     told = {**settings, "flow": described(judged.flow.method)}
-    return Report(f"A flow over networks of {name}", finding(judged, name), (together, audit), (training,), told)
+    tables = (together, audit, *([answers_table(name, judged.answers)] if judged.answers else []))
+    return Report(f"A flow over networks of {name}", finding(judged, name), tables, (training,), told)
 
 
 def finding(judged: Judged, name: str) -> str:
@@ -97,7 +113,9 @@ def finding(judged: Judged, name: str) -> str:
 def population_result(judged: Judged) -> dict[str, Any]:
     """The numbers for `result.json`."""
     audits = {name: audit._asdict() for name, audit in judged.audits.items()}
-    return {"scores": judged.scores, "memorisation": audits, "num_networks": len(judged.networks)}
+    answers = {name: answer._asdict() for name, answer in judged.answers.items()}
+    told = {"given": answers} if answers else {}
+    return {"scores": judged.scores, "memorisation": audits, "num_networks": len(judged.networks), **told}
 
 
 def _scores(draws: Draws, opened: OpenedRun) -> dict[str, float]:

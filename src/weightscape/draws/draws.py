@@ -4,6 +4,7 @@ Draws are all that crosses from making weights to using them: they carry their m
 point, so that predictions need nothing else. Leaves have leading axes (chain, draw).
 """
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -36,7 +37,7 @@ class Draws(eqx.Module):
     - `params`: `Parameters(network, likelihood, prior)`.
     - `log_density`: the target's log p(D, θ) of each draw, as a density over positions.
     - `model`, `scaling`, `example`: what predictions need.
-    - `info`: what the method noted of each draw (acceptance, energy, …).
+    - `info`: what the method noted of each draw (acceptance, energy, …), and what you note (`with_info`).
     - `log_weights`: unnormalised log importance weights, where the draws are corrected.
     - `log_proposal`: the log density that the draws came from, where it is known.
     - `health`: which chains were left out and why.  `facts`: the method, its settings, its time.
@@ -111,6 +112,18 @@ class Draws(eqx.Module):
         everyone = (self, *others)
         joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *(draws.sampled() for draws in everyone))
         return self._with(joined, Health(sum(draws.health.num_chains for draws in everyone)))
+
+    def with_info(self, **values: ArrayLike) -> "Draws":
+        """The same draws with more in `info`: one value for all of them, or an array (chain, draw).
+
+        Merged draws keep it: `zeros.with_info(digit=0).merge([ones.with_info(digit=1)])`.
+        """
+        shape = np.shape(self.log_density)
+        for name, value in values.items():
+            asked = f"`{name}` of with_info must be one value or have the shape (chain, draw) = {shape}"
+            require(np.shape(value) in ((), shape), asked, np.shape(value), "Repeat what a run has for all its draws.")
+        noted = {name: np.array(np.broadcast_to(np.asarray(value), shape)) for name, value in values.items()}
+        return dataclasses.replace(self, info={**self.info, **noted})
 
     def map_leaves(self, function: Callable[[Any], Any]) -> "Draws":
         """The same draws with `function` applied to every array that has leading axes (chain, draw)."""

@@ -5,6 +5,7 @@ from weightscape.flow import population_files as _population_files  # noqa: F401
 from weightscape.flow.after import FlowAfter, small_flow
 from weightscape.flow.alignment import Aligned
 from weightscape.flow.architecture import Architecture, Equivariant, Plain, Principal, Revised
+from weightscape.flow.conditions import ByLabel, ByLoss, ByProperty, Conditions, mean_losses
 from weightscape.flow.correction import (
     Annealed,
     JumpHMC,
@@ -45,7 +46,11 @@ __all__ = [
     "Aligned",
     "Annealed",
     "Architecture",
+    "ByLabel",
+    "ByLoss",
+    "ByProperty",
     "Chained",
+    "Conditions",
     "Coupling",
     "Diffusion",
     "DiffusionTransport",
@@ -103,6 +108,7 @@ __all__ = [
     "carry_with_density",
     "grow_flow",
     "guided",
+    "mean_losses",
     "moved",
     "prior_draws",
     "prior_of",

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from weightscape.core import registered
-from weightscape.core.checks import require_count
+from weightscape.core.checks import require, require_count
 from weightscape.core.types import PRNGKey
 from weightscape.flow.fields import Field, Guide, GuidedField, MetanetField, PrincipalField, ResidualField, Sight
 from weightscape.flow.orbits import orbits
@@ -55,6 +55,8 @@ class Setting(NamedTuple):
 class Architecture(eqx.Module):
     """A kind of field, and its size."""
 
+    sizes: eqx.AbstractVar[Sizes]
+
     @abc.abstractmethod
     def labels(self, symmetry: Symmetry) -> Int[np.ndarray, " weight"]:
         """Which weights must be treated alike, by number."""
@@ -71,6 +73,12 @@ class Architecture(eqx.Module):
     @abc.abstractmethod
     def seen(self, target: Target) -> Target:
         """The target as the field sees it, if it does."""
+
+    def told(self, context_size: int) -> "Architecture":
+        """The same, for a field that is told a context of this size; its blocks are what hears it."""
+        asked, remedy = "`num_blocks` of a field with conditions must be at least 1", "Pass larger `sizes`."
+        require(self.sizes.num_blocks > 0, asked, self.sizes.num_blocks, remedy)
+        return dataclasses.replace(self, sizes=dataclasses.replace(self.sizes, context_size=context_size))
 
 
 @registered("flow.Equivariant")

@@ -30,10 +30,11 @@ STEPS_PER_NOTE = 20
 
 
 class Examples(NamedTuple):
-    """Target vectors, and the gradients of the likelihood there, where pulls are learned."""
+    """Target vectors, gradients of the likelihood there, where pulls are learned, and contexts, where some are told."""
 
     z: Float[Array, "draw weight"]
     gradients: Float[Array, "draw weight"] | None = None
+    contexts: Float[Array, "draw context"] | None = None
 
 
 class State(NamedTuple):
@@ -60,6 +61,7 @@ class Descent(Walk):
     - `cumulative`: sums of the importance weights of the examples, by which they are drawn; the last is 1.
     - `held_out`: some held-out examples.  `average`: β.
     - `swing`: what targets are averaged over, if they are.
+    - `dropped`: the share of contexts that are not told.
     """
 
     rest: Any
@@ -73,6 +75,7 @@ class Descent(Walk):
     held_out: Examples
     swing: Swing | None
     batch_size: int = eqx.field(static=True)
+    dropped: Scalar | float = 0.0
 
     def begin(self, model: Any) -> State:
         """The state of a model that has not been trained."""
@@ -110,10 +113,14 @@ class Descent(Walk):
         return state._replace(best=best, best_loss=jnp.minimum(loss, state.best_loss), held_out_loss=loss)
 
     def _loss(self, key: PRNGKey, numbers: Tree, batch: Examples) -> Scalar:
+        options: dict[str, Any] = {} if self.swing is None else {"averaged": self.swing}
+        if batch.contexts is not None:
+            key, key_dropped = jax.random.split(key)
+            is_told = jax.random.bernoulli(key_dropped, 1 - self.dropped, (len(batch.contexts), 1))
+            options["contexts"] = jnp.where(is_told, batch.contexts, 0)
         key_sources, key_coupling, key_times = jax.random.split(key, 3)
         sources = jax.vmap(self.source.sample)(jax.random.split(key_sources, len(batch.z)))
         targets = self.coupling.pair(key_coupling, sources, batch.z)
-        options = {} if self.swing is None else {"averaged": self.swing}
         model = eqx.combine(numbers, self.rest)
         return self.objective.loss(key_times, model, sources, targets, batch.gradients, **options)
 
@@ -127,6 +134,7 @@ def descent_of(
     held_out: Examples,
     *,
     swing: Swing | None = None,
+    dropped: Scalar | float = 0.0,
 ) -> Descent:
     """The training that a method's settings ask for, of a flow's model with examples that go by their weights."""
     return Descent(
@@ -141,4 +149,5 @@ def descent_of(
         held_out,
         swing,
         method.batch_size,
+        dropped,
     )

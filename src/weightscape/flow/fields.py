@@ -6,7 +6,7 @@
 - `ResidualField`: gated residual layers on the whole vector; it knows no symmetry.
 - `PrincipalField`: the same in the principal axes of given weights, each scaled to variance one.
 
-All are zero at first, and take (time, vector) to a vector.
+All are zero at first, and take (time, vector) to a vector; those with a context take it as well, after the vector.
 """
 
 import abc
@@ -43,12 +43,39 @@ class Field(eqx.Module):
     """A velocity, or what a velocity is made from, for a vector at a time."""
 
     @abc.abstractmethod
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
-        """What the field says."""
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
+        """What the field says, where it is told a context too if it has one."""
 
-    def tries(self, time: Scalar | float, z: Float[Array, " weight"]) -> tuple[Float[Array, " weight"], ...]:
+    def tries(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> tuple[Float[Array, " weight"], ...]:
         """All that is trained to be the answer; the last is what the field says."""
-        return (self(time, z),)
+        return (told(self, context)(time, z),)
+
+
+class Told(Field):
+    """A field at a context."""
+
+    field: Any
+    context: Float[Array, " context"]
+
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
+        """What the field says there."""
+        return self.field(time, z, self.context if context is None else context)
+
+    def tries(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> tuple[Float[Array, " weight"], ...]:
+        return self.field.tries(time, z, self.context if context is None else context)
+
+
+def told(field: Any, context: Float[Array, " context"] | None) -> Any:
+    """The field at a context; the field itself where there is none."""
+    return field if context is None else Told(field, context)
 
 
 class MetanetField(Field):
@@ -57,9 +84,11 @@ class MetanetField(Field):
     metanet: Metanet
     layout: Layout = eqx.field(static=True)
 
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
         """The velocity."""
-        return self.layout.flatten(self.metanet(time, self.layout.unflatten(z)))
+        return self.layout.flatten(self.metanet(time, self.layout.unflatten(z), context))
 
 
 class Guide(NamedTuple):
@@ -86,12 +115,14 @@ class GuidedField(Field):
     guide: Fixed
     num_leapfrog: int = eqx.field(static=True)
 
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
         """The velocity."""
         guide: Guide = self.guide.value
         layout = guide.target.source.layout
-        told = self.metanet(time, layout.unflatten(z), companions=tuple(map(layout.unflatten, self._seen(time, z))))
-        return layout.flatten(told)
+        companions = tuple(map(layout.unflatten, self._seen(time, z)))
+        return layout.flatten(self.metanet(time, layout.unflatten(z), context, companions=companions))
 
     def _seen(self, time: Scalar | float, z: Float[Array, " weight"]) -> list[Float[Array, " weight"]]:
         guide: Guide = self.guide.value
@@ -131,7 +162,7 @@ def looking_at(model: Any, target: Target | None) -> Any:
 
 
 class ResidualField(Field):
-    """x ↦ D h + x ⊙ G h, with h from gated residual layers that are told the time."""
+    """x ↦ D h + x ⊙ G h, with h from gated residual layers that are told the time and a context."""
 
     condition: Condition
     embedding: Linear
@@ -146,7 +177,7 @@ class ResidualField(Field):
         key_condition, key_embedding, key_layers = jax.random.split(key, 3)
         width = sizes.width
         return ResidualField(
-            Condition.of(key_condition, width, timed=True, context_size=0),
+            Condition.of(key_condition, width, timed=True, context_size=sizes.context_size),
             Linear.of(key_embedding, num_weights, width),
             tuple(Product.of(k, _LONE, width, sizes.expansion) for k in jax.random.split(key_layers, sizes.num_blocks)),
             tuple(Residual.of(width, 1, width) for _ in range(sizes.num_blocks)),
@@ -154,9 +185,11 @@ class ResidualField(Field):
             Linear.zero(width, num_weights),
         )
 
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
         """The velocity."""
-        condition, hidden = self.condition(jnp.asarray(time), None), (self.embedding(z),)
+        condition, hidden = self.condition(jnp.asarray(time), context), (self.embedding(z),)
         for layer, residual in zip(self.layers, self.residuals, strict=True):
             hidden = residual.after(condition, hidden, layer(residual.before(condition, hidden)))
         features = normalised(hidden[0])
@@ -191,8 +224,10 @@ class PrincipalField(Field):
         field = ResidualField.of(key, draws.shape[1], sizes)
         return PrincipalField(field, Fixed(Frame(mean, axes.T, jnp.where(deviations > least, deviations, 1.0))))
 
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
         """The velocity."""
         mean, axes, deviations = self.frame.value
-        inner = self.field(time, ((z - mean) @ axes) / deviations)
+        inner = self.field(time, ((z - mean) @ axes) / deviations, context)
         return axes @ (deviations * inner)

@@ -30,7 +30,7 @@ from weightscape.core.facts import Facts
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
 from weightscape.draws import Header
-from weightscape.flow.fields import Field
+from weightscape.flow.fields import Field, told
 from weightscape.flow.flow import Flow
 from weightscape.flow.objective import Objective, OfVelocity
 from weightscape.flow.population_flow import PopulationFlow
@@ -77,10 +77,12 @@ class GuidanceField(Field):
     posterior: Posterior
     strength: Scalar = eqx.field(converter=number)
 
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
         """The velocity."""
         path, time = self.objective.path, jnp.asarray(time, z.dtype)
-        velocity = self.objective.velocity(self.model)(time, z)
+        velocity = self.objective.velocity(told(self.model, context))(time, z)
         gradient = jax.grad(self._log_likelihood)(path.leads_to(time, z, velocity))
         weight = self.strength * factors(path, time).across
         return velocity + (weight * path.tangent(z, gradient)).astype(z.dtype)

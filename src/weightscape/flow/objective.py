@@ -21,7 +21,7 @@ from weightscape.core import registered
 from weightscape.core.checks import require_positive
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
-from weightscape.flow.fields import Field
+from weightscape.flow.fields import Field, told
 from weightscape.flow.paths import Path, point, rate, velocity_of_target
 from weightscape.flow.pull import factors, pull_of_pair, velocity_of_pull
 
@@ -164,23 +164,26 @@ class Objective(eqx.Module):
         targets: Float[Array, "pair weight"],
         gradients: Float[Array, "pair weight"] | None = None,
         *,
+        contexts: Float[Array, "pair context"] | None = None,
         averaged: Averaged = lambda key, path, time, pair: pair,
     ) -> Scalar:
         """The mean over pairs (x₀, x₁), each at a time of its own; the times are spread evenly.
 
         - `gradients`: of the likelihood at the targets, where pulls are learned.  `averaged`: a `Swing`, or nothing.
+        - `contexts`: what the model is told about the targets, where it is one of conditions.
         """
         count = len(sources)
         key_times, key_pairs = jax.random.split(key)
         shares = (jax.random.uniform(key_times, (), sources.dtype) + jnp.arange(count) / count) % 1
 
-        def of(key: PRNGKey, share: Scalar, pair: Pair) -> Scalar:
+        def of(key: PRNGKey, share: Scalar, pair: Pair, context: Float[Array, " context"] | None) -> Scalar:
             time = self.times.at(share)
             x = point(self.path, time, pair.source, pair.target)
-            return self.prediction.error(self.path, time, model, x, averaged(key, self.path, time, pair))
+            averages = averaged(key, self.path, time, pair)
+            return self.prediction.error(self.path, time, told(model, context), x, averages)
 
-        pairs = Pair(sources, targets, gradients)
-        return jnp.mean(jax.vmap(of)(jax.random.split(key_pairs, count), shares.astype(sources.dtype), pairs))
+        keys, pairs = jax.random.split(key_pairs, count), Pair(sources, targets, gradients)
+        return jnp.mean(jax.vmap(of)(keys, shares.astype(sources.dtype), pairs, contexts))
 
     def velocity(self, model: Model) -> Model:
         """The velocity field of a trained model."""

@@ -5,6 +5,8 @@
 The density is one over networks of unit scales where the geometry has spheres, the same for all equivalent networks. It
 is not one over all weights, so there is nothing to weigh against a posterior: no evidence, no J. `FlowMatching` is for
 those. Draws come without log q, which costs as many products as there are weights; `log_densities` has it.
+
+With conditions it is a flow for each of their values, log q(θ | c) and all: the one that `given` returns.
 """
 
 import dataclasses
@@ -14,14 +16,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, ArrayLike, Float, Key
 
 from weightscape.core import PRNGKey, Scalar, map_chains
 from weightscape.core.batches import in_batches
+from weightscape.core.checks import require
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Header, Sampled
 from weightscape.flow.divergence import Divergence, Exact
+from weightscape.flow.given import require_given
 from weightscape.flow.objective import Objective
 from weightscape.flow.source import Source
 from weightscape.flow.transport import Solver, carry, carry_with_density, carry_with_path
@@ -83,6 +87,22 @@ class PopulationFlow(Approximation):
         """Networks on their way from the source, at the given times: leading axes (draw, time)."""
         require_key(key, "path")
         return _path(self.bare(), jax.random.split(key, num_draws), jnp.asarray(times))
+
+    def given(self, value: ArrayLike | None, *, strength: ArrayLike | None = None) -> "PopulationFlow":
+        """The flow to networks of a value, with its log q(θ | c); another value, or strength, compiles nothing.
+
+        - `value`: a label, or a property or loss in its own units, at most a deviation beyond those of training; None
+          for the whole population.
+        - `strength`: w of v(∅) + w (v(c) − v(∅)), which costs two evaluations of the field; None for v(c) alone.
+        """
+        require_given(self.model)
+        fits = bool(self.method.conditions.dropped > 0) or (value is not None and strength is None)
+        asked = "A flow that is asked for the whole population, or with a strength, must know it without conditions"
+        require(fits, asked, "one trained with `dropped=0`", "Train with a share such as 0.1.")
+        plain = lambda each: None if each is None else np.asarray(each).item()
+        bound = self.model.at(value, strength)
+        facts = self.facts.plus(given=plain(value), strength=plain(strength))
+        return dataclasses.replace(self, model=bound, facts=facts)
 
     def with_solver(self, solver: Solver) -> "PopulationFlow":
         """The same flow, solved in another way."""

@@ -16,28 +16,45 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from weightscape.core import PRNGKey, registered
-from weightscape.core.checks import InputError, require, require_count, require_fraction, require_positive
+from weightscape.core.checks import (
+    InputError,
+    require,
+    require_count,
+    require_fraction,
+    require_positive,
+    require_type,
+)
 from weightscape.core.devices import on_host
 from weightscape.core.facts import Facts
 from weightscape.core.numbers import number
 from weightscape.draws import Draws, Header
+from weightscape.flow.alignment import Aligned
 from weightscape.flow.architecture import Architecture, Equivariant, Setting
+from weightscape.flow.conditions import Conditions
 from weightscape.flow.couplings import Coupling, Independent, with_costs
-from weightscape.flow.descent import Examples, descent_of
+from weightscape.flow.descent import descent_of
 from weightscape.flow.divergence import Divergence, Exact
+from weightscape.flow.encodings import Encoding
 from weightscape.flow.fields import Field
 from weightscape.flow.geometries import Geometric, Geometry, size_of_weights
+from weightscape.flow.given import Given
 from weightscape.flow.objective import Objective, OfVelocity, Times, UniformTimes
 from weightscape.flow.orbits import orbits
 from weightscape.flow.population_flow import PopulationFlow
 from weightscape.flow.source import Source
 from weightscape.flow.sphere_source import SphereSource
 from weightscape.flow.target import Target
+from weightscape.flow.told_examples import fitted_encoding, known_values, told_examples
 from weightscape.flow.training import train_flow
-from weightscape.flow.training_set import key_with_draws, padded, training_set, vectors_of
+from weightscape.flow.training_set import (
+    key_with_draws,
+    training_set,
+    vectors_of,
+)
 from weightscape.flow.transport import FixedSteps, Solver
 from weightscape.inference.approximation_run import finished_approximation, keep_approximation
 from weightscape.inference.method import Circumstances, DensityMethod, settings
+from weightscape.metanet.fixed import Fixed
 from weightscape.posterior import Posterior
 from weightscape.symmetry import Symmetry, of_function
 
@@ -58,6 +75,8 @@ class PopulationMatching(DensityMethod):
       coupling matches units by straight distances in all of them.
     - `solver`, `divergence`: how the flow is solved afterwards.
     - `held_out`: the share of the runs whose loss says when training was at its best.
+    - `conditions`: what is known of each network, `ByLabel`, `ByProperty` or `ByLoss`; `flow.given(value)` is then the
+      flow to networks of a value. None for none.
     """
 
     geometry: Geometry = eqx.field(default_factory=Geometric)
@@ -72,6 +91,7 @@ class PopulationMatching(DensityMethod):
     solver: Solver = eqx.field(default_factory=FixedSteps)
     divergence: Divergence = eqx.field(default_factory=Exact)
     held_out: float = eqx.field(static=True, default=0.1)
+    conditions: Conditions | None = None
 
     def __check_init__(self):
         require_count("`num_steps` of PopulationMatching", self.num_steps)
@@ -83,6 +103,10 @@ class PopulationMatching(DensityMethod):
         asked = "`architecture` of PopulationMatching must not be guided by a posterior"
         remedy = "Pass `guided=False`, or `Revised()`, which looks at the data in a way that fits populations."
         require(not getattr(self.architecture, "guided", False), asked, "one that is", remedy)
+        fits = self.conditions is None or isinstance(self.coupling, Independent | Aligned)
+        asked = "`coupling` of a flow with conditions must keep the order of networks"
+        remedy = "Use `Independent()` or `Aligned()`."
+        require_type(fits, asked, type(self.coupling).__name__, remedy)
 
     @property
     def gap_every(self) -> int:
@@ -90,7 +114,8 @@ class PopulationMatching(DensityMethod):
         return 0
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> PopulationFlow:
-        key = key_with_draws(key, around.draws)
+        values = known_values(self.conditions, posterior, around.draws)
+        key = key_with_draws(key, around.draws, None if self.conditions is None else self.conditions.noted)
         finished = finished_approximation(key, self, posterior, around)
         if finished is not None:
             return finished
@@ -98,9 +123,10 @@ class PopulationMatching(DensityMethod):
         key_model, key_training = jax.random.split(key)
         symmetry = of_function(posterior)
         source = self.fitted_source(symmetry, posterior, draws)
-        given = training_set(source, draws, self.held_out)
+        given = training_set(source, draws, self.held_out, mixed=values is not None)
+        encoding = fitted_encoding(self.conditions, values, given)
         with on_host():
-            model = self.model(key_model, symmetry, Target(posterior, source), jnp.asarray(given.train))
+            model = self.model(key_model, symmetry, Target(posterior, source), jnp.asarray(given.train), encoding)
         flow = self.flow(Header.of(posterior), posterior, model, source)
         coupling = with_costs(self.coupling, self.geometry.costs(source))
         descent = descent_of(
@@ -108,8 +134,8 @@ class PopulationMatching(DensityMethod):
             flow,
             coupling.bind(symmetry.without_scaling(), source.layout),
             given,
-            Examples(jnp.asarray(given.train)),
-            Examples(padded(given.held_out, self.batch_size)),
+            *told_examples(given, self.batch_size, encoding, values),
+            dropped=0.0 if self.conditions is None else self.conditions.dropped,
         )
         flow = train_flow(key_training, self, flow, descent, given.held_out, around)
         told = {"num_train": len(given.train), "num_held_out": len(given.held_out), "left_out": given.num_left_out}
@@ -127,12 +153,26 @@ class PopulationMatching(DensityMethod):
         scale = size_of_weights(vectors, orbits(symmetry.without_scaling()))
         return self.geometry.source(symmetry, layout, jnp.asarray(scale, layout.dtype))
 
-    def model(self, key: PRNGKey, symmetry: Symmetry, target: Target, draws: Float[Array, "draw weight"]) -> Field:
-        """A field that has not been trained."""
-        kept, source = symmetry.without_scaling(), target.source
+    def model(
+        self,
+        key: PRNGKey,
+        symmetry: Symmetry,
+        target: Target,
+        draws: Float[Array, "draw weight"],
+        encoding: Encoding | None = None,
+    ) -> Field:
+        """A field that has not been trained.
+
+        - `encoding`: of the conditions, if there are some; without it, one whose numbers are to be filled in.
+        """
+        kept, source, architecture = symmetry.without_scaling(), target.source, self.architecture
+        if self.conditions is not None:
+            encoding = self.conditions.blank() if encoding is None else encoding
+            architecture = architecture.told(encoding.size)
         nothing = jnp.zeros((source.layout.size,), source.layout.dtype)
-        setting = Setting(target, self.geometry.path(source), kept, self.architecture.labels(kept), nothing, draws)
-        return self.geometry.field(source, self.architecture.build(key, setting))
+        setting = Setting(target, self.geometry.path(source), kept, architecture.labels(kept), nothing, draws)
+        field = self.geometry.field(source, architecture.build(key, setting))
+        return field if encoding is None else Given(field, Fixed(encoding))
 
     def flow(self, header: Header, posterior: Posterior | None, model: eqx.Module, source: Source) -> PopulationFlow:
         """The flow of a model."""

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from weightscape.core.layout import Layout
 from weightscape.core.types import Scalar
-from weightscape.flow.fields import Field, Sight
+from weightscape.flow.fields import Field
 from weightscape.flow.paths import Path
 from weightscape.metanet import Metanet
 from weightscape.metanet.fixed import Fixed
@@ -39,25 +39,24 @@ class RevisedField(Field):
     sight: Fixed
     layout: Layout = eqx.field(static=True)
 
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
         """v."""
-        return self._revised(time, z)
+        return self.tries(time, z, context)[1]
 
-    def tries(self, time: Scalar | float, z: Float[Array, " weight"]) -> tuple[Float[Array, " weight"], ...]:
-        return self._drafted(self.draft, time, z), self._revised(time, z)
-
-    def _drafted(self, draft: Metanet, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
-        return self.layout.flatten(draft(time, self.layout.unflatten(z)))
-
-    def _revised(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def tries(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> tuple[Float[Array, " weight"], ...]:
         tree, time = self.layout.unflatten, jnp.asarray(time, z.dtype)
-        drafted = self._drafted(Fixed(self.draft).value, time, z)
-        ahead = self.path.leads_to(time, z, self.path.tangent(z, drafted))
+        drafted = self.layout.flatten(self.draft(time, tree(z), context))
+        held = self.layout.flatten(Fixed(self.draft).value(time, tree(z), context))
+        ahead = self.path.leads_to(time, z, self.path.tangent(z, held))
         gradient = self._gradient(ahead)
         size = jnp.sqrt(jnp.mean(gradient**2) + jnp.finfo(z.dtype).tiny)
-        told = jnp.log(size)[None]
+        heard = jnp.log(size)[None] if context is None else jnp.append(context, jnp.log(size))
         companions = (tree(ahead), tree(gradient / size))
-        return drafted + self.layout.flatten(self.revision(time, tree(z), told, companions=companions))
+        return drafted, held + self.layout.flatten(self.revision(time, tree(z), heard, companions=companions))
 
     def _gradient(self, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """That of the mean log likelihood of a row."""

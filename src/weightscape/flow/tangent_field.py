@@ -14,7 +14,7 @@ and Hutchinson's probes therefore hold on the manifold as they are.
 from jaxtyping import Array, Float
 
 from weightscape.core.types import Scalar
-from weightscape.flow.fields import Field
+from weightscape.flow.fields import Field, told
 from weightscape.geometry import Manifold
 
 
@@ -24,11 +24,15 @@ class TangentField(Field):
     field: Field
     manifold: Manifold
 
-    def __call__(self, time: Scalar | float, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    def __call__(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> Float[Array, " weight"]:
         """The velocity."""
         y = self.manifold.nearest(z)
-        return self.manifold.project(y, self.field(time, y))
+        return self.manifold.project(y, told(self.field, context)(time, y))
 
-    def tries(self, time: Scalar | float, z: Float[Array, " weight"]) -> tuple[Float[Array, " weight"], ...]:
+    def tries(
+        self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
+    ) -> tuple[Float[Array, " weight"], ...]:
         y = self.manifold.nearest(z)
-        return tuple(self.manifold.project(y, each) for each in self.field.tries(time, y))
+        return tuple(self.manifold.project(y, each) for each in told(self.field, context).tries(time, y))

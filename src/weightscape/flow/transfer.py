@@ -26,6 +26,7 @@ from weightscape.flow.architecture import Equivariant, Revised, setting_of
 from weightscape.flow.fields import looking_at
 from weightscape.flow.flow import Flow
 from weightscape.flow.flow_files import filled
+from weightscape.flow.given import bound_as, released
 from weightscape.flow.orbits import orbits
 from weightscape.flow.population_flow import PopulationFlow
 from weightscape.flow.source import Source, WhitenedSource
@@ -74,8 +75,10 @@ def _over_population(flow: PopulationFlow, posterior: Posterior) -> tuple[Source
         require(same, asked, "units that are rescaled in other ways", remedy)
     target, zeros = Target(posterior, source), jnp.zeros((2, layout.size), layout.dtype)
     blind = looking_at(method.model(jax.random.key(0), symmetry, target, zeros), None)
-    model = filled(blind, _numbers(looking_at(flow.model, None)))
-    return source, looking_at(model, method.architecture.seen(target))
+    model = looking_at(
+        filled(blind, _numbers(looking_at(released(flow.model), None))), method.architecture.seen(target)
+    )
+    return source, bound_as(model, flow.model)
 
 
 def _to_posterior(flow: Flow, posterior: Posterior) -> tuple[Source, Any]:

@@ -77,7 +77,10 @@ class RunSplit(NamedTuple):
 
 
 def split_runs(draws: Draws, held_out: float = 0.2) -> RunSplit:
-    """The last runs held out, a share `held_out` of them and at least one; runs are exchangeable as they are."""
+    """The last runs held out, a share `held_out` of them and at least one; runs are exchangeable as they are.
+
+    Merged populations stand one after the other: split each of them, and merge the parts.
+    """
     require_fraction("`held_out` of split_runs", held_out)
     asked, remedy = "A population that is split must have at least 2 runs", "Train more of them."
     require(draws.num_chains > 1, asked, draws.num_chains, remedy)

@@ -1,0 +1,35 @@
+"""What a flow over a population learns from: networks, and what it is told about each where it has conditions."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from weightscape.draws import Draws
+from weightscape.flow.conditions import Conditions
+from weightscape.flow.descent import Examples
+from weightscape.flow.encodings import Encoding, Values
+from weightscape.flow.training_set import TrainingSet, padded
+from weightscape.posterior import Posterior
+
+
+def known_values(conditions: Conditions | None, posterior: Posterior, draws: Draws | None) -> Values | None:
+    """What is known of all networks, chain by chain."""
+    return None if conditions is None or draws is None else np.ravel(conditions.values(posterior, draws))
+
+
+def fitted_encoding(conditions: Conditions | None, values: Values | None, given: TrainingSet) -> Encoding | None:
+    """How values are shown, from those of the training networks."""
+    return None if conditions is None or values is None else conditions.encoding(values[given.train_rows])
+
+
+def told_examples(
+    given: TrainingSet, batch_size: int, encoding: Encoding | None, values: Values | None
+) -> tuple[Examples, Examples]:
+    """The training networks, and a batch of those that are held out, each with its context."""
+    train, held_out = Examples(jnp.asarray(given.train)), Examples(padded(given.held_out, batch_size))
+    if encoding is None or values is None:
+        return train, held_out
+    contexts = encoding.contexts(values).astype(given.train.dtype)
+    return (
+        train._replace(contexts=jnp.asarray(contexts[given.train_rows])),
+        held_out._replace(contexts=padded(contexts[given.held_out_rows], batch_size)),
+    )

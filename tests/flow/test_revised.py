@@ -1,0 +1,173 @@
+"""A field that drafts and revises: what it commutes with, what it learns from, its density, and which data it sees."""
+
+import dataclasses
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.flow import tiny, von_mises
+
+import weightscape as ws
+from weightscape.core import InputError
+from weightscape.draws import Header
+from weightscape.flow import ByLabel, Euclidean, Exact, FixedSteps, Geometric, Independent, Revised, transfer
+from weightscape.flow.objective import OfVelocity, Pair
+from weightscape.flow.orbits import orbits
+from weightscape.flow.target import Target
+from weightscape.metanet.fixed import split_trained
+from weightscape.symmetry import of_function
+
+pytestmark = pytest.mark.usefixtures("x64")
+KEY = jax.random.key(0)
+GEOMETRIES = pytest.mark.parametrize("geometry", [Euclidean(), Geometric()], ids=lambda each: type(each).__name__)
+
+
+def posterior(seed=0):
+    x = np.random.default_rng(seed).normal(size=(12, 3))
+    model = ws.Model(
+        ws.networks.MLP(hidden=(3,), activation="softplus"), ws.likelihoods.Gaussian(0.5), ws.priors.Normal(1.0)
+    )
+    return model.condition(ws.Batch(x, np.sin(x[:, :1])))
+
+
+def relu_posterior(seed=0):
+    network = ws.networks.MLP(hidden=(3,), activation="relu")
+    given = posterior(seed)
+    return ws.Model(network, ws.likelihoods.Gaussian(0.5), ws.priors.Normal(1.0)).condition(
+        ws.Batch(np.asarray(given.x), np.asarray(given.y))
+    )
+
+
+def flow_over(target, geometry, rows=None):
+    """A flow whose numbers are all different from zero."""
+    method = ws.PopulationMatching(
+        geometry, architecture=Revised(tiny.SIZES, rows), solver=FixedSteps(3, diffrax.Euler(), num_nodes=2)
+    )
+    symmetry, layout = of_function(target), Header.of(target).layout()
+    scale = 0.5 + 0.25 * jnp.asarray(orbits(symmetry.without_scaling()), layout.dtype)
+    source = geometry.source(symmetry, layout, scale)
+    zeros = jnp.zeros((2, layout.size), layout.dtype)
+    model = method.model(KEY, symmetry, Target(target, source), zeros)
+    return tiny.shaken(method.flow(Header.of(target), target, model, source))
+
+
+@GEOMETRIES
+def test_it_commutes_with_permutations(geometry):
+    target = relu_posterior()
+    flow, symmetry = flow_over(target, geometry), of_function(target).without_scaling()
+    z, layout, element = flow.source.sample(KEY), flow.source.layout, symmetry.random(jax.random.key(1))
+    moved = lambda vector: layout.flatten(symmetry.apply(layout.unflatten(vector), element))
+    assert not np.allclose(moved(z), z)
+    np.testing.assert_allclose(flow.model(0.4, moved(z)), moved(flow.model(0.4, z)), atol=1e-12)
+
+
+def test_the_revision_sees_the_gradient_where_the_draft_leads_to():
+    """With w = the gradient's direction alone, the revision is g / ρ at x̂₁, which is computed here by hand."""
+    flow = flow_over(posterior(), Euclidean())
+    field, z, time = flow.model, flow.source.sample(KEY), 0.3
+    draft, revised = field.tries(time, z)
+    ahead = z + (1 - time) * draft
+    mean = lambda z: jnp.mean(jax.scipy.stats.norm.logpdf(_outputs(flow, z), flow.posterior.y, 0.5))
+    gradient = jax.grad(mean)(ahead)
+    size = jnp.sqrt(jnp.mean(gradient**2))
+    tree = field.layout.unflatten
+    companions = (tree(ahead), tree(gradient / size))
+    told = field.revision(time, tree(z), jnp.log(size)[None], companions=companions)
+    np.testing.assert_allclose(revised, draft + field.layout.flatten(told), rtol=1e-9)
+    np.testing.assert_array_equal(field(time, z), revised)
+
+
+def _outputs(flow, z):
+    return flow.posterior.model.network.apply(flow.source.position(z).network, flow.posterior.x)
+
+
+def test_a_draft_learns_from_its_own_error_alone():
+    """The error of both has the gradient of the draft's alone, and the revision's error reaches the revision."""
+    flow = flow_over(posterior(), Euclidean())
+    numbers, rest = split_trained(flow.model)
+    pair = Pair(flow.source.sample(KEY), flow.source.sample(jax.random.key(1)))
+    path, time = flow.objective.path, jnp.asarray(0.6)
+    x, rate = path.point(time, *pair[:2]), path.rate(time, *pair[:2])
+    both = lambda numbers: OfVelocity().error(path, time, eqx.combine(numbers, rest), x, pair)
+    alone = lambda numbers: jnp.mean((eqx.combine(numbers, rest).tries(time, x)[0] - rate) ** 2)
+    ours, theirs = jax.grad(both)(numbers), jax.grad(alone)(numbers)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-14), ours.draft, theirs.draft)
+    assert sum(float(jnp.sum(jnp.abs(leaf))) for leaf in jax.tree.leaves(ours.revision)) > 1e-6
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(theirs.revision))
+
+
+@GEOMETRIES
+def test_the_divergence_knows_that_the_data_are_looked_at(geometry):
+    """Exact divergence against central differences of the velocity along all weights, of error h² and rounding / h."""
+    flow = flow_over(posterior() if isinstance(geometry, Euclidean) else relu_posterior(), geometry)
+    z, time, step = flow.source.sample(KEY), 0.4, 1e-5
+    velocity = jax.jit(lambda z: flow.model(time, z))
+    ways = np.eye(len(z)) * step
+    differences = sum((velocity(z + way) - velocity(z - way)) @ way for way in ways) / (2 * step**2)
+    found = Exact().of(lambda z: flow.model(time, z), z, Exact().probes(KEY, z))
+    np.testing.assert_allclose(found, [differences], rtol=1e-6, atol=1e-7)
+
+
+def test_other_data_in_sight_are_those_that_it_draws_for():
+    flow, others = flow_over(posterior(), Euclidean()), posterior(seed=1)
+    z = flow.source.sample(KEY)
+    same, moved = transfer(flow, posterior()), transfer(flow, others)
+    np.testing.assert_array_equal(same.model(0.4, z), flow.model(0.4, z))
+    np.testing.assert_array_equal(moved.model.tries(0.4, z)[0], flow.model.tries(0.4, z)[0])
+    assert not np.allclose(moved.model(0.4, z), flow.model(0.4, z), atol=1e-6)
+    fewer = flow_over(posterior(), Euclidean(), rows=4).model.sight.value.target.posterior
+    assert fewer.num_points == 4 and float(fewer.likelihood_power) == 3.0
+
+
+def test_it_is_stored_without_data_and_read_with_them(tmp_path):
+    flow = flow_over(posterior(), Euclidean())
+    flow.save(tmp_path / "flow")
+    again = ws.PopulationFlow.load(tmp_path / "flow", posterior())
+    z = flow.source.sample(KEY)
+    np.testing.assert_array_equal(again.model(0.4, z), flow.model(0.4, z))
+    with pytest.raises(InputError, match="A flow that looks at the data must be loaded with them, got none"):
+        ws.PopulationFlow.load(tmp_path / "flow")
+
+
+def test_flows_to_posteriors_are_guided_in_another_way():
+    with pytest.raises(InputError, match="must learn one answer, got Revised"):
+        ws.FlowMatching(architecture=Revised())
+    with pytest.raises(InputError, match="`rows` of Revised must be"):
+        Revised(rows=0)
+
+
+@pytest.mark.slow
+def test_the_learned_density_is_the_known_one():
+    """As for the field alone in `test_population_flow`: 0.22 nats are allowed to what was not learned."""
+    networks = von_mises.rescaled(von_mises.population(2000, 100), of_function(von_mises.posterior()))
+    solver = FixedSteps(18, diffrax.Bosh3(), num_nodes=8)
+    method = ws.PopulationMatching(
+        num_steps=400, batch_size=128, learning_rate=1e-2, average=0.98, architecture=Revised(tiny.DEEP), solver=solver
+    )
+    flow = method.run(KEY, von_mises.posterior(), draws=networks[:80])
+    fresh = networks[80:, :10]
+    log_ratio = von_mises.log_population(fresh) - flow.log_densities(fresh)
+    error = np.std(log_ratio) / np.sqrt(log_ratio.size)
+    assert -5 * error < np.mean(log_ratio) < 0.22 + 5 * error
+
+
+@pytest.mark.slow
+def test_it_hears_conditions_too():
+    """Two labels whose networks differ in the last shift alone: both tries are told, and drawn networks follow."""
+    networks = von_mises.population(2000, 100)
+    label = np.tile(np.arange(100) % 2, (20, 1)).T
+    layer = networks.params.network["layer1"]
+    shifted = {**layer, "bias": np.asarray(layer["bias"]) + 4.0 * label[..., None]}
+    params = networks.params._replace(network={**networks.params.network, "layer1": shifted})
+    draws = dataclasses.replace(networks, params=params).with_info(side=label)
+    method = ws.PopulationMatching(
+        num_steps=400, batch_size=128, learning_rate=1e-2, average=0.98, architecture=Revised(tiny.DEEP),
+        coupling=Independent(), conditions=ByLabel("side", 2),
+    )  # fmt: skip
+    flow = method.run(KEY, von_mises.posterior(), draws=draws)
+    middle = [np.mean(flow.given(side).sample(KEY, 500).params.network["layer1"]["bias"]) for side in (0, 1)]
+    wanted = [np.mean(np.asarray(shifted["bias"])[label == side]) for side in (0, 1)]
+    np.testing.assert_allclose(middle, wanted, atol=0.5)  # an eighth of what the labels change
