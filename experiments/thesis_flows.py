@@ -3,12 +3,12 @@
     WEIGHTSCAPE_DATA=<folder of the images> python -m experiments.thesis_flows FOLDER PROBLEM [NAME ...]
 
 PROBLEM is cancer (30-16-16-2 ReLU), mnist (784-10-10), diverse (the same with less decay and longer training, for
-networks that differ more), deep (784-32-32-10) or small (a minute on two cores). The population is trained and judged
-first, then what is named, or all of it: configurations (three geometries × a field that commutes with permutations, one
-that sees the data too, or a plain one × aligned or not × independent pairs or optimal transport; `-long` ones train
-larger fields) and, for mnist, the stages transfer, guidance, starts and scaling. `population` names the population
-alone. Each result is written as soon as it is there and not made again, so a run may be stopped at any time and
-repeated. `results.md` in FOLDER/PROBLEM has the tables of all that is done.
+networks that differ more), modest (the same for two cores and half an hour), deep (784-32-32-10) or small (a minute on
+two cores). The population is trained and judged first, then what is named, or all of it: configurations (three
+geometries × a field that commutes with permutations, one that sees the data too, or a plain one × aligned or not ×
+independent pairs or optimal transport; `-long` ones train larger fields) and, for 784-10-10, the stages transfer,
+guidance, starts and scaling. `population` names the population alone. Each result is written as soon as it is there and
+not made again, so a run may be stopped at any time and repeated. `results.md` in FOLDER/PROBLEM has all tables.
 """
 
 import datetime
@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from experiments.thesis import judging, populations, tables
 from experiments.thesis.settings import PROBLEMS, configurations
-from experiments.thesis.stages import STAGES, Stage, trained
+from experiments.thesis.stages import NARROW, STAGES, Stage, trained
 
 from weightscape.core.checks import require_known
 from weightscape.core.files import read_json, write_json, write_text
@@ -31,7 +31,7 @@ POPULATION = "population"
 def main(folder: Path, name: str, asked: list[str]) -> None:
     """Everything that is asked for and not there yet, and the tables."""
     require_known("A problem of the thesis", name, PROBLEMS)
-    everything = (*configurations(), *(STAGES if name == "mnist" else ()))
+    everything = (*configurations(), *(STAGES if PROBLEMS[name].hidden == NARROW else ()))
     for each in asked:
         require_known("What is asked for", each, (POPULATION, *everything))
     folder, problem = folder / name, PROBLEMS[name]

@@ -162,6 +162,23 @@ PROBLEMS = {
         ),
         num_rows=60_000,
     ),
+    "modest": Problem(
+        "mnist",
+        (10,),
+        0.1,
+        ws.Population(num_runs=600, num_steps=2000, learning_rate=0.02, batch_size=128),
+        (
+            ws.PopulationMatching(num_steps=1500, batch_size=64, learning_rate=2e-3, average=0.995),
+            Fields(_sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), rows=256),
+        ),
+        (
+            ws.PopulationMatching(num_steps=2500, batch_size=64, learning_rate=2e-3, average=0.995),
+            Fields(_sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), rows=256),
+        ),
+        num_generated=64,
+        noises=(0.1,),
+        num_rows=60_000,
+    ),
     "diverse": Problem(
         "mnist",
         (10,),

@@ -23,7 +23,7 @@ from weightscape.data.images import fashion_mnist
 from weightscape.inference.point import RunSplit
 
 SHOWN = ("euclidean-equivariant", "euclidean-revised-long")
-WIDE = (32,)
+NARROW, WIDE = (10,), (32,)
 STRENGTHS = (0.01, 0.1)
 GUIDING_ROWS = 2000
 STEPS = (1, 100, 1000)

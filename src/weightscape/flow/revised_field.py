@@ -10,8 +10,9 @@ held fixed where the revision looks at it, so that training differentiates no li
 v is differentiated, and the density of its flow is exact.
 
 Where paths lead to networks that training has ended in, the velocity of a weight is mostly noise of the source, and the
-part that a function depends on is a small share of the loss. g is large in just those directions: on 7,960 weights of a
-network for MNIST a revision halves the loss in accuracy of drawn networks (`experiments/thesis_flows.md`).
+part that a function depends on is a small share of the loss. g is large in just those directions. After 2,000 steps on
+networks of 7,960 weights for MNIST, which have an accuracy of 0.941, drawn ones have 0.916 with a revision and 0.829
+without (`experiments/thesis_flows.md`).
 
 Networks are drawn for the data that the field looks at. With others in sight it draws for these: see `transfer`.
 Reference: Chen, Zhang and Hinton (2023), Analog bits, for a model that is shown its own estimate.
