@@ -176,6 +176,7 @@ def test_files_that_do_not_fit_together_stay_apart(tmp_path, monkeypatch):
         write_atomically(path, lambda part: (_ for _ in ()).throw(OSError(28, "No space left on device")))
 
     monkeypatch.setattr("weightscape.draws.store.join_arrays", full)
+    monkeypatch.setattr(recorder, "_WORK_PER_WRITE", 0.0)
     draws = method.run(key, posterior, store=tmp_path)
     assert len(list(tmp_path.glob("draws-*"))) > 1
     assert_same_bits(draws, method.run(key, posterior))
@@ -217,3 +218,23 @@ def test_a_kill_between_the_last_draw_and_the_end(name, tmp_path, monkeypatch):
         with pytest.raises(Killed):
             method.run(key, posterior, store=tmp_path)
     assert_same_bits(method.run(key, posterior, store=tmp_path, resume=True), method.run(key, posterior))
+
+
+def test_states_that_take_long_to_write_are_written_less_often(tmp_path, monkeypatch):
+    """By a clock of our own: a chunk takes a second and a write ten, so that at most a tenth of the time is writing."""
+    clock = [0.0]
+    monkeypatch.setattr(recorder.time, "monotonic", lambda: clock[0])
+    target = recorder.Recorder(linear().posterior, tmp_path / "run", {})
+    writes = []
+
+    def append(arrays, checkpoint):
+        writes.append(clock[0])
+        clock[0] += 10.0
+
+    monkeypatch.setattr(target._store, "append", append)
+    for done in range(1000):
+        clock[0] += 1.0
+        target.add(None, recorder.Place("phase", done, {"x": np.zeros(1)}))
+    assert len(writes) > 3
+    gaps = np.diff(writes)
+    assert np.all(gaps > 100) and np.all(gaps < 10 + max(91, 0.05 * clock[0]) + 2)
