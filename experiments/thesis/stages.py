@@ -24,7 +24,7 @@ from weightscape.inference.point import RunSplit
 
 SHOWN = ("euclidean-equivariant", "euclidean-revised-long")
 NARROW, WIDE = (10,), (32,)
-STRENGTHS = (0.01, 0.1)
+STRENGTHS = (0.01, 0.1, 0.3, 1.0)
 GUIDING_ROWS = 2000
 STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)

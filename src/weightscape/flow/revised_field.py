@@ -14,7 +14,8 @@ part that a function depends on is a small share of the loss. g is large in just
 networks of 7,960 weights for MNIST, which have an accuracy of 0.941, drawn ones have 0.916 with a revision and 0.829
 without (`experiments/thesis_flows.md`).
 
-Networks are drawn for the data that the field looks at. With others in sight it draws for these: see `transfer`.
+`transfer` puts other data in sight. A field that has learned with one data set need not know how to read another: see
+the same page, where it does not.
 Reference: Chen, Zhang and Hinton (2023), Analog bits, for a model that is shown its own estimate.
 """
 
