@@ -2,13 +2,14 @@
 
     WEIGHTSCAPE_DATA=<folder of the images> python -m experiments.thesis_flows FOLDER PROBLEM [NAME ...]
 
-PROBLEM is cancer (30-16-16-2 ReLU), mnist (784-10-10), diverse (the same with less decay and longer training, for
-networks that differ more), modest (the same for two cores and half an hour), deep (784-32-32-10) or small (a minute on
-two cores). The population is trained and judged first, then what is named, or all of it: configurations (three
-geometries × a field that commutes with permutations, one that sees the data too, or a plain one × aligned or not ×
-independent pairs or optimal transport; `-long` ones train larger fields) and, for 784-10-10, the stages transfer,
-guidance, starts and scaling. `population` names the population alone. Each result is written as soon as it is there and
-not made again, so a run may be stopped at any time and repeated. `results.md` in FOLDER/PROBLEM has all tables.
+PROBLEM is cancer (30-16-16-2 ReLU, for two cores), mnist (784-10-10), diverse (the same with less decay, longer
+training and images moved by a pixel, for networks that differ more), modest (the same for two cores and half an hour),
+deep (784-32-32-10) or small (a minute on two cores). The population is trained, then what is named is made, or all of
+it: configurations (three geometries × a field that commutes with permutations, one that sees the data too, or a plain
+one × aligned or not × independent pairs or optimal transport; `-long` ones train larger fields) and, for 784-10-10, the
+stages transfer, guidance, starts, scaling and sizes. `population` is the judgement of the population itself, and of
+what needs no flow. Each result is written as soon as it is there and not made again, so a run may be stopped at any
+time and repeated. `results.md` in FOLDER/PROBLEM has all tables.
 """
 
 import datetime
@@ -36,7 +37,7 @@ def main(folder: Path, name: str, asked: list[str]) -> None:
         require_known("What is asked for", each, (POPULATION, *everything))
     folder, problem = folder / name, PROBLEMS[name]
     stage = None
-    for each in (POPULATION, *(asked or everything)):
+    for each in asked or (POPULATION, *everything):
         if _file(folder, each).exists():
             continue
         if stage is None:
@@ -63,8 +64,9 @@ def report(folder: Path, name: str) -> None:
     """The tables of what is done, with how they were made."""
     found = lambda each: read_json(_file(folder, each))["results"] if _file(folder, each).exists() else {}
     device = f"{jax.devices()[0].device_kind}, jax {jax.__version__}"
-    rows = found(POPULATION) | {key: value for each in configurations() for key, value in found(each).items()}
-    lines = [f"{datetime.date.today()}, {device}, `{name}`", "", *tables.table(name, rows)]
+    known = found(POPULATION)
+    rows = known | {key: value for each in configurations() for key, value in found(each).items()}
+    lines = [f"{datetime.date.today()}, {device}, `{name}`", "", *tables.table(name, rows, known)]
     for each in STAGES:
         if found(each):
             lines += ["", f"### {each}", "", *tables.table("", found(each))]

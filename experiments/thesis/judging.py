@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from experiments.thesis.populations import rebased
 from experiments.thesis.settings import Problem
+from experiments.thesis.tables import BLENDED, NOISY, TRAINING
 
 import weightscape as ws
 from weightscape import evaluate
@@ -28,13 +29,36 @@ _NUM_SHOWN = 6
 
 
 class Known(NamedTuple):
-    """What networks are judged against: test rows, and the features of training and held-out networks."""
+    """What networks are judged against: test rows, training networks, and how far off held-out ones are."""
 
     x: np.ndarray
     y: np.ndarray
     train: ws.Draws
-    functions: tuple[np.ndarray, np.ndarray]
-    weights: tuple[np.ndarray, np.ndarray]
+    functions: "Reference"
+    weights: "Reference"
+
+    def first(self, count: int) -> "Known":
+        """The same where only the first training networks are known."""
+        return self._replace(functions=self.functions.first(count), weights=self.weights.first(count))
+
+
+class Reference(NamedTuple):
+    """Features of training and held-out networks, and the distances of the latter to the former."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+    distances: np.ndarray
+
+    @staticmethod
+    def of(train: np.ndarray, held_out: np.ndarray) -> "Reference":
+        return Reference(train, held_out, evaluate.nearest_distances(held_out, train))
+
+    def first(self, count: int) -> "Reference":
+        return self if count >= len(self.train) else Reference.of(self.train[:count], self.held_out)
+
+    def audited(self, features: np.ndarray) -> dict[str, float]:
+        """The audit of networks with these features."""
+        return evaluate.audit(evaluate.nearest_distances(features, self.train), self.distances)._asdict()
 
 
 def known(folder: Path, problem: Problem, split: RunSplit) -> Known:
@@ -51,7 +75,7 @@ def known(folder: Path, problem: Problem, split: RunSplit) -> Known:
         features(f"weights_{name}", lambda part=part: evaluate.weight_features(part, split.train))
         for name, part in parts.items()
     ]
-    return Known(x, y, split.train, (functions[0], functions[1]), (weights[0], weights[1]))
+    return Known(x, y, split.train, Reference.of(*functions), Reference.of(*weights))
 
 
 def judged(networks: ws.Draws, against: Known) -> dict[str, Any]:
@@ -61,14 +85,14 @@ def judged(networks: ws.Draws, against: Known) -> dict[str, Any]:
     weights = evaluate.weight_features(networks, against.train)
     return {
         **scored(p, against.y),
-        "functions": evaluate.memorisation(flat, *against.functions)._asdict(),
-        "weights": evaluate.memorisation(weights, *against.weights)._asdict(),
+        "functions": against.functions.audited(flat),
+        "weights": against.weights.audited(weights),
     }
 
 
 def beside_nearest(networks: ws.Draws, against: Known) -> dict[str, np.ndarray]:
     """First-layer weights of a few networks, and of the training networks whose functions are closest to theirs."""
-    few, train = networks[:, :_NUM_SHOWN], against.functions[0]
+    few, train = networks[:, :_NUM_SHOWN], against.functions.train
     drawn = evaluate.function_features(few, against.x[:_MOST_ROWS])
     rows = [int(np.argmin(np.sum((train - each) ** 2, axis=1))) for each in drawn]
     first = lambda draws: np.asarray(draws.params.network["layer0"]["weight"])
@@ -93,17 +117,16 @@ def scored(p: np.ndarray, y: np.ndarray) -> dict[str, Any]:
 def baselines(problem: Problem, split: RunSplit, against: Known) -> dict[str, dict[str, Any]]:
     """The population itself, and what needs no flow."""
     key_noise, key_mean, key_place = jax.random.split(jax.random.key(1), 3)
-    count, few = problem.num_generated, split.train[:_MOST_REBASED]
-    noisy = {
-        f"training network plus noise {noise}": evaluate.noisy_copies(key_noise, split.train, count, noise=noise)
-        for noise in problem.noises
-    }
+    count, few = problem.num_generated, rebased(split.train[:_MOST_REBASED], problem, normalised=True)
     made = {
-        "training networks": split.train[:count],
+        TRAINING: split.train[:count],
         "held-out networks": split.held_out[:count],
-        **noisy,
+        **{
+            f"{NOISY} {noise}": evaluate.noisy_copies(key_noise, split.train, count, noise=noise)
+            for noise in problem.noises
+        },
         "average of two networks": evaluate.averages(key_mean, split.train, count),
-        "average of two re-based networks": evaluate.averages(key_place, rebased(few, problem, normalised=True), count),
+        **{f"{BLENDED} {share}": evaluate.blends(key_place, few, count, share=share) for share in problem.shares},
     }
     return {name: judged(networks, against) for name, networks in made.items()}
 

@@ -26,6 +26,7 @@ from weightscape.metanet import Sizes
 
 GEOMETRIES = {"euclidean": Euclidean, "normalized": Normalized, "geometric": Geometric}
 EQUIVARIANT, REVISED, PLAIN = "equivariant", "revised", "plain"
+_SIDE = 28
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +55,10 @@ class Problem:
 
     - `prior`: weights decay by the prior N(0, prior²).
     - `short`, `long`: the training of configurations, and of those that are long; each with its fields.
-    - `num_generated`: networks that are drawn to be judged.  `noises`: of noisy copies, in deviations of each leaf.
-    - `num_rows`: how many images, for mnist.
+    - `num_generated`: networks that are drawn to be judged.
+    - `noises`: of noisy copies, in deviations of each leaf.  `shares`: of the other network in a blend of two.
+    - `num_rows`: how many images, for mnist.  `moved`: whether networks train on those moved by a pixel, too.
+    - `num_parts`: populations that are trained one after the other and put together; for those that need much memory.
     """
 
     dataset: str
@@ -65,16 +68,24 @@ class Problem:
     short: tuple[ws.PopulationMatching, Fields]
     long: tuple[ws.PopulationMatching, Fields]
     num_generated: int = 512
-    noises: tuple[float, ...] = (0.1, 0.2, 0.4, 0.8)
+    noises: tuple[float, ...] = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8)
+    shares: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.5)
     num_rows: int | None = None
+    moved: bool = False
+    num_parts: int = 1
 
     def data(self) -> ws.Dataset:
         """Rows for training the networks, and for judging them."""
         return ws.data.load(self.dataset) if self.num_rows is None else mnist(num_train=self.num_rows, flatten=True)
 
     def posterior(self) -> ws.Posterior:
-        """What the networks are trained on."""
+        """What flows are trained on, and look at: the rows as they are."""
         return posterior_on(self.data().train, self.hidden, self.prior)
+
+    def training_posterior(self) -> ws.Posterior:
+        """What the networks are trained on."""
+        train = self.data().train
+        return posterior_on(_with_moved(train) if self.moved else train, self.hidden, self.prior)
 
 
 def posterior_on(train: ws.Batch, hidden: tuple[int, ...], prior: float) -> ws.Posterior:
@@ -82,6 +93,15 @@ def posterior_on(train: ws.Batch, hidden: tuple[int, ...], prior: float) -> ws.P
     likelihood = ws.likelihoods.Categorical(num_classes=int(np.max(np.asarray(train.y))) + 1)
     network = ws.networks.MLP(hidden=hidden, activation="relu")
     return ws.Model(network, likelihood, ws.priors.Normal(prior)).condition(train)
+
+
+def _with_moved(images: ws.Batch) -> ws.Batch:
+    """Flat images, and the same moved by a pixel in all eight directions."""
+    x = np.asarray(images.x)
+    square = x.reshape(len(x), _SIDE, _SIDE)
+    ways = list(itertools.product((0, 1, -1), repeat=2))
+    copies = [np.roll(square, way, axis=(1, 2)).reshape(x.shape) for way in ways]
+    return ws.Batch(np.concatenate(copies), np.tile(np.asarray(images.y), len(ways)), images.scaling)
 
 
 class Configuration(NamedTuple):
@@ -137,15 +157,16 @@ PROBLEMS = {
         "breast_cancer",
         (16, 16),
         1.0,
-        ws.Population(num_runs=10_000, num_steps=1000, learning_rate=0.01, batch_size=64),
+        ws.Population(num_runs=2500, num_steps=1000, learning_rate=0.01, batch_size=64),
         (
-            ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
-            Fields(_sizes(128, 3), _sizes(96, 3), Sizes(width=512, num_blocks=4), halved=True),
+            ws.PopulationMatching(num_steps=1500, batch_size=64, learning_rate=2e-3, average=0.995),
+            Fields(_sizes(48, 2), _sizes(48, 2), Sizes(width=256, num_blocks=3)),
         ),
         (
-            ws.PopulationMatching(num_steps=8000, batch_size=256, learning_rate=1e-3),
-            Fields(_sizes(256, 4), _sizes(192, 4), Sizes(width=1024, num_blocks=4), halved=True),
+            ws.PopulationMatching(num_steps=5000, batch_size=64, learning_rate=1e-3),
+            Fields(_sizes(64, 3), _sizes(64, 3), Sizes(width=256, num_blocks=3)),
         ),
+        num_generated=256,
     ),
     "mnist": Problem(
         "mnist",
@@ -154,11 +175,11 @@ PROBLEMS = {
         ws.Population(num_runs=20_000, num_steps=4000, learning_rate=0.02, batch_size=128),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=256, learning_rate=1e-3, average=0.998),
-            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), halved=True),
+            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
             ws.PopulationMatching(num_steps=10_000, batch_size=512, learning_rate=1e-3),
-            Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), halved=True),
+            Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_rows=60_000,
     ),
@@ -177,22 +198,25 @@ PROBLEMS = {
         ),
         num_generated=64,
         noises=(0.1,),
+        shares=(0.5,),
         num_rows=60_000,
     ),
     "diverse": Problem(
         "mnist",
         (10,),
         0.3,
-        ws.Population(num_runs=12_000, num_steps=15_000, learning_rate=0.01, batch_size=128),
+        ws.Population(num_runs=1000, num_steps=30_000, learning_rate=0.005, batch_size=128),
         (
             ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
-            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), halved=True),
+            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
             ws.PopulationMatching(num_steps=12_000, batch_size=512, learning_rate=1e-3),
-            Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), halved=True),
+            Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_rows=60_000,
+        moved=True,
+        num_parts=8,
     ),
     "deep": Problem(
         "mnist",
@@ -201,11 +225,11 @@ PROBLEMS = {
         ws.Population(num_runs=4000, num_steps=4000, learning_rate=0.01, batch_size=128),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
-            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), halved=True),
+            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
-            ws.PopulationMatching(num_steps=4000, batch_size=128, learning_rate=1e-3),
-            Fields(_sizes(384, 4), _sizes(256, 4), Sizes(width=1024, num_blocks=4), halved=True),
+            ws.PopulationMatching(num_steps=6000, batch_size=128, learning_rate=1e-3),
+            Fields(_sizes(384, 4), _sizes(256, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_generated=256,
         num_rows=60_000,
@@ -219,5 +243,6 @@ PROBLEMS = {
         (_TINY, _SMALL),
         num_generated=32,
         noises=(0.1,),
+        shares=(0.5,),
     ),
 }

@@ -5,6 +5,7 @@
   the field looks at data, shown those of Fashion-MNIST instead.
 - `starts`: how many steps training takes from a flow's networks, and from random ones.
 - `scaling`: short trainings on fewer networks.
+- `sizes`: the same on networks of other widths, each with a population of its own.
 """
 
 import dataclasses
@@ -28,6 +29,8 @@ STRENGTHS = (0.01, 0.1, 0.3, 1.0)
 GUIDING_ROWS = 2000
 STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
+WIDTHS = (5, 20, 40)
+_NUM_OF_A_WIDTH = 4000
 _NUM_STARTS = 64
 
 
@@ -92,15 +95,26 @@ def scaling(stage: Stage) -> dict[str, Any]:
     """Flows that were shown fewer networks, judged against those that they were shown."""
     found, configuration = {}, configurations()["euclidean-revised"]
     for count in (*NUM_NETWORKS, len(stage.split.train)):
-        few = RunSplit(stage.split.train[:count], stage.split.held_out)
-        functions = (stage.against.functions[0][:count], stage.against.functions[1])
-        weights = (stage.against.weights[0][:count], stage.against.weights[1])
-        networks = trained(stage.folder, stage.problem, configuration, few.train).sample(
-            jax.random.key(3), stage.problem.num_generated
-        )
-        found[f"{count} networks"] = judging.judged(
-            networks, stage.against._replace(functions=functions, weights=weights)
-        )
+        flow_of_few = trained(stage.folder, stage.problem, configuration, stage.split.train[:count])
+        networks = flow_of_few.sample(jax.random.key(3), stage.problem.num_generated)
+        found[f"{count} networks"] = judging.judged(networks, stage.against.first(count))
+    return found
+
+
+def sizes(stage: Stage) -> dict[str, Any]:
+    """Training networks of other widths, and those that short trainings draw."""
+    found, configuration = {}, configurations()["euclidean-revised"]
+    runs = dataclasses.replace(
+        stage.problem.population, num_runs=min(_NUM_OF_A_WIDTH, stage.problem.population.num_runs)
+    )
+    for width in WIDTHS:
+        problem = dataclasses.replace(stage.problem, hidden=(width,), population=runs)
+        folder = stage.folder / f"width-{width}"
+        split = populations.population(folder, problem)
+        against = judging.known(folder, problem, split)
+        networks = trained(folder, problem, configuration, split.train).sample(jax.random.key(3), problem.num_generated)
+        found[f"{width} units, training networks"] = judging.judged(split.train[: problem.num_generated], against)
+        found[f"{width} units, drawn"] = judging.judged(networks, against)
     return found
 
 
@@ -109,6 +123,7 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "guidance": guidance,
     "starts": starts,
     "scaling": scaling,
+    "sizes": sizes,
 }
 
 

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
+TRAINING, NOISY, BLENDED = "training networks", "training network plus noise", "re-based blend"
+
 THESIS: dict[str, dict[str, tuple[float, float]]] = {
     "cancer": {
-        "training networks": (0.992, 0.048),
+        TRAINING: (0.992, 0.048),
         "euclidean-equivariant": (0.998, 0.101),
         "euclidean-equivariant-aligned": (0.998, 0.070),
         "euclidean-equivariant-aligned-transport": (0.993, 0.053),
@@ -12,7 +16,7 @@ THESIS: dict[str, dict[str, tuple[float, float]]] = {
         "geometric-equivariant-aligned": (0.993, 0.018),
     },
     "mnist": {
-        "training networks": (0.933, 0.231),
+        TRAINING: (0.933, 0.231),
         "euclidean-equivariant-aligned": (0.737, 0.814),
         "euclidean-equivariant-aligned-transport": (0.757, 0.753),
         "normalized-equivariant": (0.753, 1.537),
@@ -24,19 +28,47 @@ THESIS: dict[str, dict[str, tuple[float, float]]] = {
 the closest to its metanets. Its normalised networks had lost the last layer's scale, and with it their probabilities:
 losses compare with ours in the Euclidean rows only."""
 
-THESIS_BMA = {"mnist": {"training networks": 0.963, "geometric-equivariant-transport": 0.943}}
+THESIS_BMA = {"mnist": {TRAINING: 0.963, "geometric-equivariant-transport": 0.943}}
 """Accuracy of 64 networks together; the thesis averages logits, we average probabilities."""
 
 _HEAD = ("networks", "accuracy", "loss", "BMA accuracy", "BMA loss", "ECE", "JS", "overlap",
-         "ratio, functions", "Z_U", "ratio, weights", "Z_U")  # fmt: skip
+         "ratio, functions", "Z_U", "ratio, weights", "Z_U", "noise there", "blend there")  # fmt: skip
+_AUDITED = ("functions", "weights")
+_AUDIT = (("ratio", 2), ("z_u", 1))
 
 
-def table(problem: str, results: dict[str, dict[str, Any]]) -> list[str]:
-    """One row for each kind of networks, as Markdown; with the audit where there is one."""
-    rows = [_cells(problem, name, found) for name, found in results.items()]
+def table(
+    problem: str, results: dict[str, dict[str, Any]], known: dict[str, dict[str, Any]] | None = None
+) -> list[str]:
+    """One row for each kind of networks, as Markdown; with the audit where there is one.
+
+    - `known`: rows of baselines, for the last two columns.
+    """
+    rows = [_cells(problem, name, found) + _there(found, known or {}) for name, found in results.items()]
     head = _HEAD[: max(map(len, rows), default=0)]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     return lines + [f"| {' | '.join(row)} |" for row in rows]
+
+
+def as_far_off(known: dict[str, dict[str, Any]], kind: str, ratio: float) -> tuple[float, float] | None:
+    """Accuracy and loss of a kind of baseline whose functions are as far from training networks, or None if none is.
+
+    Linear between the two amounts of noise, or shares, that it lies between; training networks themselves are at 0.
+    """
+    rows = [row for name, row in known.items() if name == TRAINING or name.startswith(kind)]
+    places = np.array([row["functions"]["ratio"] for row in rows])
+    order = np.argsort(places)
+    if len(rows) < 2 or ratio > places.max():
+        return None
+    of = lambda what: float(np.interp(ratio, places[order], np.array([row[what] for row in rows])[order]))
+    return of("accuracy"), of("loss")
+
+
+def _there(found: dict[str, Any], known: dict[str, dict[str, Any]]) -> list[str]:
+    if not known or "functions" not in found:
+        return []
+    pairs = [as_far_off(known, kind, found["functions"]["ratio"]) for kind in (NOISY, BLENDED)]
+    return ["none" if pair is None else f"{pair[0]:.3f}, {pair[1]:.3f}" for pair in pairs]
 
 
 def _cells(problem: str, name: str, found: dict[str, Any]) -> list[str]:
@@ -54,10 +86,6 @@ def _cells(problem: str, name: str, found: dict[str, Any]) -> list[str]:
         f"{found['overlap']:.3f}",
         *audits,
     ]
-
-
-_AUDITED = ("functions", "weights")
-_AUDIT = (("ratio", 2), ("z_u", 1))
 
 
 def _beside(ours: float, theirs: float | None) -> str:

@@ -43,6 +43,31 @@ def test_the_thesis_stands_beside_ours():
     assert cells[8:] == ["0.95", "-0.3", "0.95", "-0.3"]
 
 
+def test_baselines_are_compared_at_the_same_distance():
+    """Linear in the distance between the rows on both sides; none beyond the farthest."""
+    row = lambda accuracy, ratio: {"accuracy": accuracy, "loss": 1 - accuracy, "functions": {"ratio": ratio}}
+    known = {
+        "training networks": row(0.9, 0.0),
+        "training network plus noise 0.2": row(0.5, 2.0),
+        "training network plus noise 0.1": row(0.8, 1.0),
+        "re-based blend 0.5": row(0.1, 0.5),
+    }
+    assert tables.as_far_off(known, tables.NOISY, 1.5) == pytest.approx((0.65, 0.35))
+    assert tables.as_far_off(known, tables.NOISY, 0.25) == pytest.approx((0.875, 0.125))
+    assert tables.as_far_off(known, tables.BLENDED, 0.25) == pytest.approx((0.5, 0.5))
+    assert tables.as_far_off(known, tables.BLENDED, 1.5) is None and tables.as_far_off({}, tables.NOISY, 1.0) is None
+
+
+def test_moved_images_are_all_nine_and_keep_their_labels():
+    images = np.random.default_rng(0).normal(size=(3, 28 * 28))
+    batch = settings._with_moved(ws.Batch(images, np.arange(3)))
+    square = np.asarray(batch.x).reshape(9, 3, 28, 28)
+    np.testing.assert_array_equal(square[0].reshape(3, -1), np.asarray(batch.x[:3]))
+    ways = {(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)
+            for each in square if np.array_equal(each[:, 5 + dy, 7 + dx], square[0][:, 5, 7])}  # fmt: skip
+    assert len(ways) == 9 and np.array_equal(batch.y, np.tile(np.arange(3), 9))
+
+
 @pytest.fixture
 def tiny(monkeypatch):
     """The small problem, smaller still."""
@@ -56,7 +81,7 @@ def tiny(monkeypatch):
 
 @pytest.mark.slow
 def test_a_tiny_run_judges_all_networks_and_does_nothing_twice(tiny, tmp_path, capsys, monkeypatch):
-    thesis_flows.main(tmp_path, "small", ASKED)
+    thesis_flows.main(tmp_path, "small", ["population", *ASKED])
     read = lambda name: read_json(tmp_path / "small" / "results" / f"{name}.json")["results"]
     results, baselines = {name: read(name)[name] for name in ASKED}, read("population")
     assert len(baselines) == 5

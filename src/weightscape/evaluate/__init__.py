@@ -19,8 +19,8 @@ from weightscape.evaluate.diversity import error_overlap, jensen_shannon
 from weightscape.evaluate.errors import accuracy, rmse
 from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
 from weightscape.evaluate.gaussian_process import GaussianProcess
-from weightscape.evaluate.generator_baselines import averages, noisy_copies
-from weightscape.evaluate.memorisation import Memorisation, memorisation, nearest_distances, z_u
+from weightscape.evaluate.generator_baselines import averages, blends, noisy_copies
+from weightscape.evaluate.memorisation import Memorisation, audit, memorisation, nearest_distances, z_u
 from weightscape.evaluate.nearness import halves_nearness, nearness
 from weightscape.evaluate.network_features import function_features, weight_features
 from weightscape.evaluate.nll import nll
@@ -64,10 +64,12 @@ __all__ = [
     "WeighedPredictive",
     "accuracy",
     "agreement",
+    "audit",
     "aurc",
     "auroc",
     "averages",
     "averaging_curve",
+    "blends",
     "bootstrap",
     "brier",
     "compare_evidence",

@@ -18,7 +18,7 @@ section 3.2, with one cell.
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy import stats
 
 from weightscape.core.checks import require, shape_of
@@ -42,11 +42,15 @@ class Memorisation(NamedTuple):
 
 def memorisation(generated: Features, train: Features, held_out: Features) -> Memorisation:
     """The audit of generated networks; all are given by the same features."""
-    ours, theirs = nearest_distances(generated, train), nearest_distances(held_out, train)
-    middle = float(np.median(theirs))
+    return audit(nearest_distances(generated, train), nearest_distances(held_out, train))
+
+
+def audit(generated: Float[np.ndarray, " network"], held_out: Float[np.ndarray, " other"]) -> Memorisation:
+    """The same from distances to the nearest training network: those of held-out networks are needed only once."""
+    ours, theirs = float(np.median(generated)), float(np.median(held_out))
     asked = "Held-out networks of an audit must differ from those of training"
-    require(middle > 0, asked, "a median distance of 0", "Hold out whole runs, and compare by more features.")
-    return Memorisation(float(np.median(ours)), middle, float(np.median(ours)) / middle, z_u(ours, theirs))
+    require(theirs > 0, asked, "a median distance of 0", "Hold out whole runs, and compare by more features.")
+    return Memorisation(ours, theirs, ours / theirs, z_u(generated, held_out))
 
 
 def nearest_distances(
@@ -55,11 +59,12 @@ def nearest_distances(
     """The Euclidean distance of each network to the training network that is closest to it."""
     asked, remedy = "Networks that are compared must have the same features", "Compute both in the same way."
     require(networks.shape[1:] == train.shape[1:], asked, f"{shape_of(networks)} and {shape_of(train)}", remedy)
-    centre = np.mean(train, axis=0, dtype=np.float64)
-    known = np.asarray(train, np.float64) - centre
-    parts = [_nearest(np.asarray(networks[start : start + _AT_ONCE], np.float64) - centre, known)
-             for start in range(0, len(networks), _AT_ONCE)]  # fmt: skip
-    return np.concatenate(parts)
+    centre = np.mean(train, axis=0, dtype=np.float64).astype(train.dtype)
+    known = train - centre
+    starts = range(0, len(networks), _AT_ONCE)
+    chosen = np.concatenate([_nearest(networks[start : start + _AT_ONCE] - centre, known) for start in starts])
+    differences = np.asarray(networks, np.float64) - np.asarray(train[chosen], np.float64)
+    return np.linalg.norm(differences, axis=1)
 
 
 def z_u(generated: Float[np.ndarray, " network"], held_out: Float[np.ndarray, " other"]) -> float:
@@ -73,7 +78,6 @@ def z_u(generated: Float[np.ndarray, " network"], held_out: Float[np.ndarray, " 
     return float((larger - m * n / 2) / np.sqrt(variance)) if variance > 0 else 0.0
 
 
-def _nearest(networks: Features, train: Features) -> Float[np.ndarray, " _"]:
-    """Which is nearest comes from products of matrices; how far, from the difference, which is exact for copies."""
-    squares = np.sum(train**2, axis=1)[None] - 2 * networks @ train.T
-    return np.linalg.norm(networks - train[np.argmin(squares, axis=1)], axis=1)
+def _nearest(networks: Features, train: Features) -> Int[np.ndarray, " _"]:
+    """The number of the nearest, in the precision of the features; how far it is comes from the difference, exactly."""
+    return np.argmin(np.sum(train**2, axis=1)[None] - 2 * networks @ train.T, axis=1)

@@ -27,6 +27,7 @@ from weightscape.flow.coupling_assignment import cheapest
 from weightscape.flow.couplings import Coupling
 from weightscape.geometry.group_step import pair_multipliers, replace_group
 from weightscape.geometry.unit_products import moved_by_element, unit_products
+from weightscape.geometry.weight_matching import is_one_assignment
 from weightscape.symmetry import Element, Symmetry
 
 
@@ -36,8 +37,8 @@ class Aligned(Coupling):
 
     - `num_sweeps`: how often all groups are gone through, each with one exact assignment.
 
-    With one group that lies on each leaf once, one sweep gives the closest equivalent network. It pairs after it is
-    bound to a symmetry.
+    With one group that lies on each leaf once, one sweep gives the closest equivalent network, and is all that is made.
+    It pairs after it is bound to a symmetry.
     """
 
     num_sweeps: int = eqx.field(static=True, default=2)
@@ -66,7 +67,7 @@ class Aligned(Coupling):
             f"{symmetry.layout.paths} of shapes {symmetry.layout.shapes}",
             "Discover the symmetry of this posterior.",
         )
-        return _BoundAligned(symmetry, layout, self.num_sweeps)
+        return _BoundAligned(symmetry, layout, 1 if is_one_assignment(symmetry) else self.num_sweeps)
 
 
 class _BoundAligned(Coupling):

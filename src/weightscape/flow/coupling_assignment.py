@@ -2,9 +2,9 @@
 
     π = argmin_π Σ_i costs[i, π(i)]        over all permutations π
 
-A CPU goes row by row with the compiled Hungarian algorithm. That is a long chain of tiny steps, which an accelerator
-would wait through, so others ask scipy on the host. A CPU does not, since a callback may wait for the very threads that
-run the program.
+Row by row the compiled Hungarian algorithm takes n² tiny steps, in which many small problems go side by side: that is
+how units are matched. An accelerator would wait through those of a large problem, and asks scipy on the host for it. A
+CPU never does, since a callback may wait for the very threads that run the program.
 """
 
 import jax
@@ -15,6 +15,9 @@ from jaxtyping import Array, Float, Int
 
 from weightscape.geometry.assignment import assign
 
+_SMALL = 64
+"""Rows up to which an accelerator does not ask the host."""
+
 
 def cheapest(costs: Float[Array, "row row"]) -> Int[Array, " row"]:
     """The column of each row in the permutation of least cost, exactly; vmap for many.
@@ -23,6 +26,8 @@ def cheapest(costs: Float[Array, "row row"]) -> Int[Array, " row"]:
     >>> cheapest(jnp.asarray([[0.0, -2.0], [-1.0, -2.5]])).tolist()
     [1, 0]
     """
+    if len(costs) <= _SMALL:
+        return compiled(costs)
     return jax.lax.platform_dependent(costs, cpu=compiled, default=called_back)
 
 
