@@ -24,7 +24,8 @@ from weightscape.flow import (
 )
 from weightscape.metanet import Sizes
 
-GEOMETRIES = {"euclidean": Euclidean, "normalized": Normalized, "geometric": Geometric}
+GEOMETRIES = {"euclidean": Euclidean(), "normalized": Normalized(), "geometric": Geometric()}
+WITH_SHIFTS = {"geometric-with-shifts": Geometric(with_shifts=True)}
 EQUIVARIANT, REVISED, PLAIN = "equivariant", "revised", "plain"
 _SIDE = 28
 
@@ -126,7 +127,7 @@ class Configuration(NamedTuple):
     def method(self, problem: Problem) -> ws.PopulationMatching:
         """The training that it stands for."""
         flow, fields = problem.long if self.is_long else problem.short
-        parts = {"geometry": GEOMETRIES[self.geometry](), "architecture": fields.architecture(self.field)}
+        parts = {"geometry": (GEOMETRIES | WITH_SHIFTS)[self.geometry], "architecture": fields.architecture(self.field)}
         return dataclasses.replace(flow, coupling=self._coupling(), **parts)
 
     def _coupling(self) -> Coupling:
@@ -135,13 +136,14 @@ class Configuration(NamedTuple):
 
 
 def configurations() -> dict[str, Configuration]:
-    """All of them, by name: the thesis's 24, fields that see the data, and long trainings."""
+    """All of them, by name: the thesis's 24, fields that see the data, long trainings, and shifts on spheres."""
     choices = itertools.product(GEOMETRIES, (EQUIVARIANT, PLAIN), (False, True), (False, True))
     thesis = itertools.starmap(Configuration, choices)
     revised = (Configuration(geometry, REVISED) for geometry in GEOMETRIES)
     kinds = itertools.product(GEOMETRIES, (EQUIVARIANT, REVISED))
     long = (Configuration(geometry, field, is_long=True) for geometry, field in kinds)
-    return {each.name: each for each in (*thesis, *revised, *long)}
+    with_shifts = itertools.starmap(Configuration, itertools.product(WITH_SHIFTS, (EQUIVARIANT, REVISED)))
+    return {each.name: each for each in (*thesis, *revised, *long, *with_shifts)}
 
 
 def _sizes(width: int, num_blocks: int) -> Sizes:

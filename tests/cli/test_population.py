@@ -7,6 +7,7 @@ import pytest
 from tests.cli.test_flow import prior_draws, save_run
 
 import weightscape as ws
+from weightscape.cli.flow_population import GEOMETRIES, population_method
 from weightscape.cli.main import run_command
 from weightscape.evaluate import function_features, memorisation
 
@@ -33,7 +34,7 @@ def test_a_population_is_a_run_whose_chains_are_training_runs(run):
 @pytest.mark.slow
 def test_a_flow_learns_from_it_and_is_judged_by_other_runs(run, tmp_path, capsys):
     options = ["--steps", "20", "--width", "8", "--draws", "12", "--out", str(tmp_path)]
-    assert run_command(["flow", str(run), *options, "--geometry", "normalized"]) == 0
+    assert run_command(["flow", str(run), *options, "--geometry", "normalized-with-shifts"]) == 0
     result = json.loads((tmp_path / "result.json").read_text())
     networks, population = ws.Draws.load(tmp_path / "networks"), ws.Draws.load(run)
     assert len(networks) == result["num_networks"] == 12
@@ -59,6 +60,14 @@ def test_a_flow_by_loss_tells_what_was_asked_for_and_what_came(run, tmp_path, ca
     np.testing.assert_allclose(asked, expected, rtol=1e-4)
     assert all(np.isfinite(answer["mean"]) and answer["deviation"] > 0 for answer in result["given"].values())
     assert "losses on the training rows" in capsys.readouterr().out
+
+
+def test_geometries_have_their_names_and_shifts_on_spheres_by_theirs():
+    named = {name: population_method(name, 10, 8, 1, None).geometry for name in GEOMETRIES}
+    for name, geometry in named.items():
+        kind, _, option = name.partition("-")
+        assert (type(geometry).__name__.lower(), getattr(geometry, "with_shifts", False)) == (kind, bool(option))
+    assert {"geometric-with-shifts", "normalized-with-shifts"} < set(named)
 
 
 def test_mistakes_are_one_line(tmp_path, capsys):

@@ -42,12 +42,15 @@ class Formula(Field):
         return self.function(time, z)
 
 
+def source_of(*, with_shifts=False):
+    symmetry = of_function(von_mises.posterior())
+    return SphereSource.of(symmetry, symmetry.layout, jnp.full((11,), SCALE), with_shifts=with_shifts)
+
+
 @pytest.fixture(scope="module")
 def source():
     with jax.enable_x64(True):
-        target = von_mises.posterior()
-        symmetry = of_function(target)
-        return SphereSource.of(symmetry, symmetry.layout, jnp.full((11,), SCALE))
+        return source_of()
 
 
 def flat_places(source):
@@ -151,6 +154,23 @@ def test_the_density_is_that_of_the_product_with_its_volume(source, pushed):
     np.testing.assert_allclose(source.log_volume, 5 * np.log(SCALE), rtol=1e-12)
 
 
+def test_with_shifts_the_source_is_uniform_on_the_spheres_of_weights_and_shift():
+    """S³ × S³ × R³: the area of S³ is 2π², and E x xᵀ = 1/4 for x = (w, b)."""
+    source = source_of(with_shifts=True)
+    z = starts(source, 2000)
+    first = jax.vmap(source.layout.unflatten)(z).network["layer0"]
+    units = np.concatenate([np.swapaxes(first["weight"], 1, 2), np.asarray(first["bias"])[..., None]], axis=2)
+    np.testing.assert_allclose(np.linalg.norm(units, axis=2), 1.0, rtol=1e-14)
+    rows = units.reshape(-1, 4)
+    # Products of two entries deviate by at most 0.25 from their means.
+    np.testing.assert_allclose(rows.T @ rows / len(rows), np.eye(4) / 4, atol=5 * 0.25 / np.sqrt(len(rows)))
+    normal = -0.5 * np.sum(np.asarray(z)[:, flat_places(source)] ** 2, axis=1) - 1.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(jax.vmap(source.log_density)(z), normal - 2 * np.log(2 * np.pi**2), rtol=1e-12)
+    np.testing.assert_allclose(source.log_volume, 3 * np.log(SCALE), rtol=1e-12)
+    back = jax.vmap(lambda z: source.vector(source.position(z)))(z)
+    np.testing.assert_allclose(back, z, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_it_goes_back_where_it_came_from(source, pushed):
     z, _, there = pushed
@@ -173,7 +193,9 @@ def test_the_divergence_is_that_of_the_manifold():
     np.testing.assert_allclose(np.mean(Hutchinson().of(at, jnp.asarray(x), signs)), known, rtol=1e-12)
 
 
-def test_geodesic_paths_have_the_speed_of_the_distance_and_stay_tangent(source):
+@pytest.mark.parametrize("with_shifts", [False, True])
+def test_geodesic_paths_have_the_speed_of_the_distance_and_stay_tangent(with_shifts):
+    source = source_of(with_shifts=with_shifts)
     x, y = starts(source, 2)
     path, manifold = GeodesicPath(source.manifold), source.manifold
     np.testing.assert_allclose(path.point(jnp.asarray(0.0), x, y), x, atol=1e-14)

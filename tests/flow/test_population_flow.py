@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.flow import tiny, von_mises
+from tests.flow.test_transfer import flow_over
 
 import weightscape as ws
-from weightscape.core import InputError
+from weightscape.core import InputError, decode, encode
+from weightscape.draws import Header
 from weightscape.flow import (
     Adaptive,
     Aligned,
@@ -59,9 +61,20 @@ def fresh():
     return networks()[80:, :10]
 
 
-def units_of(draws):
-    """Incoming weights of all units, in a row."""
-    return np.swapaxes(np.asarray(draws.params.network["layer0"]["weight"]), -1, -2).reshape(-1, 3)
+def units_of(draws, *, with_shifts=False):
+    """Incoming weights of all units, in a row, and the shift behind them if asked for."""
+    first = draws.params.network["layer0"]
+    weights = np.swapaxes(np.asarray(first["weight"]), -1, -2).reshape(-1, 3)
+    return np.concatenate([weights, np.reshape(first["bias"], (-1, 1))], axis=1) if with_shifts else weights
+
+
+def with_dead_unit(draws, size):
+    """The first unit of one network with weights of a size and a shift of 1e-10, or none where the size is 0."""
+    params = jax.tree.map(np.array, draws.params)
+    weights, shifts = (params.network["layer0"][name] for name in ("weight", "bias"))
+    weights[3, 0, :, 0] *= size / np.linalg.norm(weights[3, 0, :, 0])
+    shifts[3, 0, 0] = 1e-10 * np.sign(size)
+    return dataclasses.replace(draws, params=params)
 
 
 def test_the_learned_density_is_the_known_one(trained):
@@ -139,6 +152,8 @@ COUPLINGS = {
     "euclidean": (Euclidean(), Chained(OptimalTransport(), Aligned())),
     "normalized": (Normalized(), OptimalTransport()),
     "geometric": (Geometric(), Chained(OptimalTransport(), Aligned())),
+    "normalized with shifts": (Normalized(with_shifts=True), OptimalTransport()),
+    "geometric with shifts": (Geometric(with_shifts=True), Chained(OptimalTransport(), Aligned())),
 }
 
 
@@ -150,18 +165,57 @@ def test_every_geometry_trains_with_couplings(name):
     method = dataclasses.replace(METHOD, geometry=geometry, coupling=coupling, **small)
     flow = method.run(KEY, von_mises.posterior(), draws=networks()[:, :2])
     drawn = flow.sample(KEY, 50)
-    norms = np.linalg.norm(units_of(drawn), axis=1)
+    with_shifts = getattr(geometry, "with_shifts", False)
+    norms = np.linalg.norm(units_of(drawn, with_shifts=with_shifts), axis=1)
     assert np.all(np.isfinite(drawn.log_density))
-    assert np.allclose(norms, 1, rtol=1e-9) == (name == "geometric")
+    assert np.allclose(norms, 1, rtol=1e-9) == isinstance(geometry, Geometric)
     draws = networks()[:1, :3]
-    if name == "normalized":
+    if isinstance(geometry, Normalized):
         with pytest.raises(InputError, match="a Normalized one, whose straight path leaves the spheres"):
             flow.log_densities(draws)
         return
     known = flow.log_densities(draws)
     permuted, scaled = (von_mises.rescaled(draws, symmetry(), spread=spread) for spread in (0.0, 1.0))
     np.testing.assert_allclose(flow.log_densities(permuted), known, rtol=1e-9)
-    assert np.allclose(flow.log_densities(scaled), known, rtol=1e-9) == (name == "geometric")
+    assert np.allclose(flow.log_densities(scaled), known, rtol=1e-9) == isinstance(geometry, Geometric)
+
+
+def test_with_shifts_equivalent_networks_have_equal_density():
+    """Of a flow that was not trained."""
+    flow, draws = flow_over(von_mises.posterior(), Geometric(with_shifts=True)), fresh()[:2, :3]
+    known = flow.log_densities(draws)
+    moved = von_mises.rescaled(draws, symmetry(), spread=2.0)
+    np.testing.assert_allclose(flow.log_densities(moved), known, rtol=1e-9)
+    assert np.std(known) > 0.3
+
+
+def test_with_shifts_a_stored_flow_draws_the_same_bits(tmp_path):
+    """And units whose (w, b) have norm one."""
+    flow = flow_over(von_mises.posterior(), Geometric(with_shifts=True))
+    flow.save(tmp_path)
+    loaded = ws.load_approximation(tmp_path, von_mises.posterior())
+    ours, theirs = (each.sample(KEY, 4) for each in (loaded, flow))
+    jax.tree.map(np.testing.assert_array_equal, ours.params, theirs.params)
+    np.testing.assert_allclose(np.linalg.norm(units_of(ours, with_shifts=True), axis=1), 1.0, rtol=1e-12)
+    assert not np.allclose(np.linalg.norm(units_of(ours), axis=1), 1.0, atol=0.1)
+
+
+@pytest.mark.parametrize("kind", [Normalized, Geometric])
+def test_a_dead_unit_sets_the_size_of_shifts_unless_they_are_on_the_spheres(kind):
+    """One shift of 1e-10 beside weights of 1e-14 among 200 networks of two units: √(10⁸/400) = 500 in the mean."""
+    draws, posterior = with_dead_unit(networks()[:, :2], 1e-14), von_mises.posterior()
+    for with_shifts, size in ((False, 500.0), (True, 1.0)):
+        method = dataclasses.replace(METHOD, geometry=kind(with_shifts=with_shifts))
+        source = method.fitted_source(symmetry(), posterior, draws)
+        np.testing.assert_allclose(source.layout.unflatten(source.scale).network["layer0"]["bias"], size, rtol=1e-3)
+    with pytest.raises(InputError, match="unit whose incoming weights and shift are all zero, got 1 with such units"):
+        method.fitted_source(symmetry(), posterior, with_dead_unit(draws, 0.0))
+
+
+def test_settings_from_before_shifts_were_an_option_are_those_without():
+    stored = encode(Geometric(with_shifts=True)).tree
+    assert decode(stored) == Geometric(with_shifts=True)
+    assert decode({**stored, "fields": {}}) == Geometric() != Geometric(with_shifts=True)
 
 
 def test_what_cannot_be_done_is_named(trained):
@@ -179,18 +233,16 @@ def test_what_cannot_be_done_is_named(trained):
         straight.log_densities(draws)
     with pytest.raises(InputError, match="`evidence` must be asked of a density over all weights"):
         trained.evidence(KEY, 10)
-    weights = np.array(draws.params.network["layer0"]["weight"])
-    weights[3, 0, :, 1] = 0.0
-    dead = dataclasses.replace(draws, params=jax.tree.map(np.array, draws.params))
-    dead.params.network["layer0"]["weight"] = weights
     with pytest.raises(InputError, match="no unit whose incoming weights are all zero, got 1 with such units"):
-        METHOD.run(KEY, posterior, draws=dead)
+        METHOD.run(KEY, posterior, draws=with_dead_unit(draws, 0.0))
     narrow = ws.Model(
         ws.networks.MLP(hidden=(2,), activation="relu"), ws.likelihoods.Gaussian(0.5), ws.priors.Normal(1.0)
     ).condition(ws.Batch(np.ones((4, 1)), np.ones((4, 1))))
     population = ws.Population(num_runs=20, num_steps=2).run(KEY, narrow)
     with pytest.raises(InputError, match="must each have a sphere of incoming weights"):
         METHOD.run(KEY, narrow, draws=population)
+    on_circles = Geometric(with_shifts=True).source(of_function(narrow), Header.of(narrow).layout(), jnp.ones((7,)))
+    assert float(np.sum(on_circles.curved)) == 4
 
 
 @pytest.mark.slow

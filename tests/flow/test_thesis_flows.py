@@ -18,15 +18,17 @@ ASKED = ["geometric-equivariant-aligned-transport", "normalized-plain-aligned"]
 
 def test_configurations_are_all_different_and_mean_what_they_say():
     known = configurations()
-    assert len(known) == 24 + 3 + 6
+    assert len(known) == 24 + 3 + 6 + 2
     methods = [each.method(PROBLEMS["small"]) for each in known.values() if not each.is_long]
-    kinds = 3 * (4 + 2 + 1)  # plain fields are aligned by what they are shown
+    kinds = 3 * (4 + 2 + 1) + 2  # plain fields are aligned by what they are shown
     assert len({str(method) for method in methods}) == kinds
     short, long = (known[name].method(PROBLEMS["mnist"]) for name in ("euclidean-revised", "euclidean-revised-long"))
     assert isinstance(long.architecture, Revised) and long.num_steps > short.num_steps
     method = known[ASKED[0]].method(PROBLEMS["cancer"])
     assert isinstance(method.geometry, Geometric) and isinstance(method.architecture, Equivariant)
     assert method.coupling == Chained(OptimalTransport(), Aligned())
+    shifted = known["geometric-with-shifts-equivariant"].method(PROBLEMS["cancer"])
+    assert shifted.geometry.with_shifts and not method.geometry.with_shifts
     plain = known[ASKED[1]].method(PROBLEMS["cancer"])
     assert isinstance(plain.architecture, Plain) and plain.coupling == Independent()
     assert {name for rows in tables.THESIS.values() for name in rows} <= {*known, "training networks"}

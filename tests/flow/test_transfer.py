@@ -79,7 +79,9 @@ def assert_equal(ours, theirs):
     jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
 
-@pytest.mark.parametrize("geometry", [Euclidean(), Geometric()], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "geometry", [Euclidean(), Geometric(), Geometric(with_shifts=True)], ids=["Euclidean", "Geometric", "with shifts"]
+)
 def test_on_its_own_networks_it_is_the_flow_itself(geometry):
     """In bits, with all that it is made of; other data change the posterior and nothing else."""
     target = posterior()
@@ -91,7 +93,9 @@ def test_on_its_own_networks_it_is_the_flow_itself(geometry):
 
 
 @pytest.mark.parametrize(
-    "geometry", [Euclidean(), pytest.param(Geometric(), marks=pytest.mark.slow)], ids=["Euclidean", "Geometric"]
+    "geometry",
+    [Euclidean(), *(pytest.param(Geometric(with_shifts=on), marks=pytest.mark.slow) for on in (False, True))],
+    ids=["Euclidean", "Geometric", "with shifts"],
 )
 def test_without_blocks_units_of_wider_networks_are_those_of_the_narrow_one(geometry):
     """v' on some units is v of the network of these, and log q' of units adds up:

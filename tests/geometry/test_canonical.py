@@ -123,6 +123,57 @@ def test_incoming_weights_have_norm_one_and_the_last_layer_keeps_its_scale():
     np.testing.assert_allclose(second["layer2"]["weight"], 2 * first["layer2"]["weight"], rtol=TOLERANCE)
 
 
+JOINED = {
+    "relu": (USUAL["relu"], [("layer0/weight", "layer0/bias"), ("layer1/weight", "layer1/bias")]),
+    "convolution": (USUAL["convolution"], [("conv0/kernel", "conv0/bias"), ("dense0/weight", "dense0/bias")]),
+    "recurrent relu": (RARE["recurrent relu"], [("input", "bias")]),
+}
+
+
+def leaf_at(tree, path: str):
+    for name in path.split("/"):
+        tree = tree[name]
+    return np.asarray(tree)
+
+
+@pytest.mark.parametrize(("make", "places"), JOINED.values(), ids=JOINED)
+def test_weights_and_shift_have_norm_one_together(make, places):
+    """Units lie along the last axis. Rescaled networks have the same form, and permuted ones are permuted."""
+    params, symmetry, function = make()
+    form = unit_scales(symmetry, params, with_shifts=True).params
+    for paths in places:
+        squares = [np.sum(leaf**2, axis=tuple(range(leaf.ndim - 1))) for leaf in (leaf_at(form, p) for p in paths)]
+        np.testing.assert_allclose(sum(squares), 1.0, rtol=TOLERANCE)
+    assert_near(function(form), function(params))
+    element = jax.tree.map(lambda leaf: leaf[0], random_elements(symmetry, 1))
+    permuting = Element(element.permutations, element.signs, tuple(map(jnp.zeros_like, element.log_scales)))
+    again = unit_scales(symmetry, symmetry.apply(params, element), with_shifts=True).params
+    assert_near(again, symmetry.apply(form, permuting))
+
+
+def test_without_shifts_nothing_is_added():
+    network, x = MLP(hidden=(6, 5), activation="relu", outputs=2, bias=False), jnp.ones((4, 3))
+    params = filled(network, x)
+    symmetry = discover(network, params, x)
+    plain, joined = (unit_scales(symmetry, params, with_shifts=option).params for option in (False, True))
+    jax.tree.map(np.testing.assert_array_equal, plain, joined)
+
+
+def test_units_next_to_nothing_stay_bounded_with_their_shifts():
+    """b / ‖w‖ is 1e4, (w, b) / ‖(w, b)‖ at most 1; where both are zero a unit keeps its scale."""
+    params, symmetry, function = multilayer("relu", scaling=True)
+    direction = params["layer0"]["weight"][:, 2] / jnp.linalg.norm(params["layer0"]["weight"][:, 2])
+    params["layer0"]["weight"] = params["layer0"]["weight"].at[:, 2].set(1e-14 * direction).at[:, 4].set(0.0)
+    params["layer0"]["bias"] = params["layer0"]["bias"].at[2].set(1e-10).at[4].set(0.0)
+    plain, joined = (unit_scales(symmetry, params, with_shifts=option).params for option in (False, True))
+    np.testing.assert_allclose(plain["layer0"]["bias"][2], 1e4, rtol=TOLERANCE)
+    np.testing.assert_allclose(joined["layer0"]["bias"][2], 1.0, rtol=1e-8)
+    np.testing.assert_allclose(joined["layer0"]["weight"][:, 2], 1e-4 * direction, rtol=1e-8)
+    assert all(np.max(np.abs(leaf)) <= 1 + TOLERANCE for i in range(2) for leaf in joined[f"layer{i}"].values())
+    np.testing.assert_array_equal(joined["layer0"]["weight"][:, 4], 0.0)
+    assert_near(function(joined), function(params))
+
+
 def test_scales_alone_keep_order_and_signs():
     params, symmetry, _ = multilayer("relu", scaling=True)
     element = unit_scales(symmetry, params).element
@@ -172,10 +223,13 @@ def test_units_with_equal_incoming_weights_are_ordered_by_the_others():
     assert_one_form(symmetry, params)
 
 
-def test_very_small_and_large_weights_in_single_precision():
+@pytest.mark.parametrize("with_shifts", [False, True])
+def test_very_small_and_large_weights_in_single_precision(with_shifts):
     params, symmetry, _ = multilayer("relu", scaling=True)
     params = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), params)
-    params["layer0"]["weight"] *= jnp.asarray([1e-30, 1e30, 1e-25, 1.0, 1e25, 1e-10], jnp.float32)[None]
-    form = unit_scales(symmetry, params).params
+    sizes = jnp.asarray([1e-30, 1e30, 1e-25, 1.0, 1e25, 1e-10], jnp.float32)
+    params["layer0"] = jax.tree.map(lambda leaf: leaf * sizes.reshape(*[1] * (leaf.ndim - 1), 6), params["layer0"])
+    form = unit_scales(symmetry, params, with_shifts=with_shifts).params["layer0"]
+    squares = jnp.sum(form["weight"] ** 2, axis=0) + with_shifts * form["bias"] ** 2
     # exp(−log ‖w‖) has the relative error ε |log ‖w‖| ≈ 6e-8 · 70, and products as many roundings again.
-    np.testing.assert_allclose(jnp.linalg.norm(form["layer0"]["weight"], axis=0), 1.0, rtol=2e-5)
+    np.testing.assert_allclose(jnp.sqrt(squares), 1.0, rtol=2e-5)

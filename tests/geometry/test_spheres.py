@@ -23,9 +23,13 @@ def rows(seed: int, num_rows: int = 6, size: int = 5) -> jax.Array:
     return jnp.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
 
-def on_product(seed: int):
+def on_product(seed: int, *, with_shifts: bool = False):
     params = mlp_like(seed)
-    return unit_scales(mlp_symmetry(params, scaling=True), params).params
+    return unit_scales(mlp_symmetry(params, scaling=True), params, with_shifts=with_shifts).params
+
+
+def product(*, with_shifts: bool = False) -> SphereProduct:
+    return SphereProduct(mlp_symmetry(mlp_like(0), scaling=True), with_shifts=with_shifts)
 
 
 def mlp_like(seed: int):
@@ -40,12 +44,17 @@ def mlp_like(seed: int):
     }
 
 
-@pytest.fixture(params=["sphere", "product"])
+SPACES = {
+    "sphere": lambda: (Sphere(), rows),
+    "product": lambda: (product(), on_product),
+    "product with shifts": lambda: (product(with_shifts=True), lambda seed: on_product(seed, with_shifts=True)),
+}
+
+
+@pytest.fixture(params=SPACES)
 def space(request, x64):
     """A manifold, and a function from seeds to points of it."""
-    if request.param == "sphere":
-        return Sphere(), rows
-    return SphereProduct(mlp_symmetry(mlp_like(0), scaling=True)), on_product
+    return SPACES[request.param]()
 
 
 def assert_near(left, right, atol=ROUNDING):
@@ -135,38 +144,40 @@ def test_the_nearest_point_is_found_along_the_normal(space):
 
 
 def test_vectors_stand_for_trees(x64):
-    x, y = on_product(1), on_product(2)
-    product = SphereProduct(mlp_symmetry(x, scaling=True))
-    layout = product.symmetry.layout
-    vectors, flat = VectorManifold(product, layout), layout.flatten
-    v, w = (product.random_tangent(key, x) for key in jax.random.split(KEY))
+    x, y, trees = on_product(1), on_product(2), product()
+    layout = trees.symmetry.layout
+    vectors, flat = VectorManifold(trees, layout), layout.flatten
+    v, w = (trees.random_tangent(key, x) for key in jax.random.split(KEY))
     for name, given in {"exp": (x, v), "log": (x, y), "transport": (x, y, v), "project": (x, w), "nearest": (w,),
                         "pull_back": (x, v, w)}.items():  # fmt: skip
         ours = getattr(vectors, name)(*map(flat, given))
-        np.testing.assert_allclose(ours, flat(getattr(product, name)(*given)), rtol=0, atol=ROUNDING)
-    np.testing.assert_allclose(vectors.distance(flat(x), flat(y)), product.distance(x, y), rtol=ROUNDING)
+        np.testing.assert_allclose(ours, flat(getattr(trees, name)(*given)), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(vectors.distance(flat(x), flat(y)), trees.distance(x, y), rtol=ROUNDING)
 
 
-def test_area_and_places_of_the_spheres(x64):
-    """Eight spheres in four dimensions, of area 2 π² each; readout and shifts are flat."""
-    x = on_product(1)
-    manifold = SphereProduct(mlp_symmetry(x, scaling=True))
-    np.testing.assert_allclose(manifold.log_area, 8 * np.log(2 * np.pi**2), rtol=1e-12)
+@pytest.mark.parametrize(("with_shifts", "area"), [(False, 2 * np.pi**2), (True, 8 * np.pi**2 / 3)], ids=["S³", "S⁴"])
+def test_area_and_places_of_the_spheres(x64, with_shifts, area):
+    """Eight spheres in four dimensions, or five with shifts; the readout is flat, and shifts unless they count."""
+    manifold = product(with_shifts=with_shifts)
+    assert manifold.num_spheres == 8
+    np.testing.assert_allclose(manifold.log_area, 8 * np.log(area), rtol=1e-12)
     curved = manifold.symmetry.layout.unflatten(jnp.asarray(manifold.is_curved()))
     for i in range(3):
         np.testing.assert_array_equal(curved[f"layer{i}"]["weight"], float(i < 2))
-        np.testing.assert_array_equal(curved[f"layer{i}"]["bias"], 0.0)
+        np.testing.assert_array_equal(curved[f"layer{i}"]["bias"], float(i < 2 and with_shifts))
 
 
-def test_distances_of_the_product_add_in_squares(x64):
-    x, y = on_product(1), on_product(2)
-    manifold = SphereProduct(mlp_symmetry(x, scaling=True))
+@pytest.mark.parametrize("with_shifts", [False, True])
+def test_distances_of_the_product_add_in_squares(x64, with_shifts):
+    x, y = (on_product(seed, with_shifts=with_shifts) for seed in (1, 2))
+    manifold = product(with_shifts=with_shifts)
     assert len(manifold.spheres) == 2
     total = 0.0
     for i in range(3):
-        a, b = np.asarray(x[f"layer{i}"]["weight"]), np.asarray(y[f"layer{i}"]["weight"])
-        total += np.sum(np.arccos(np.sum(a * b, axis=0)) ** 2) if i < 2 else np.sum((a - b) ** 2)
-        total += np.sum((x[f"layer{i}"]["bias"] - y[f"layer{i}"]["bias"]) ** 2)
+        weights, shifts = ([np.asarray(each[f"layer{i}"][name]) for each in (x, y)] for name in ("weight", "bias"))
+        inner = np.sum(weights[0] * weights[1], axis=0) + with_shifts * shifts[0] * shifts[1]
+        total += np.sum(np.arccos(inner) ** 2) if i < 2 else np.sum((weights[0] - weights[1]) ** 2)
+        total += 0.0 if i < 2 and with_shifts else np.sum((shifts[0] - shifts[1]) ** 2)
     np.testing.assert_allclose(manifold.distance(x, y) ** 2, total, rtol=1e-12)
 
 
@@ -214,16 +225,18 @@ def test_random_tangents_have_the_right_spread(x64):
 
 
 def test_points_must_be_normalised(unchecked):
-    params = mlp_like(0)
-    manifold = SphereProduct(mlp_symmetry(params, scaling=True))
     with pytest.raises(InputError, match="incoming weights of norm 1"):
-        manifold.require_point(params, "`start`")
-    manifold.require_point(on_product(0), "`start`")
+        product().require_point(mlp_like(0), "`start`")
+    product().require_point(on_product(0), "`start`")
+    with pytest.raises(InputError, match=r"incoming weights and shift of norm 1.*params, with_shifts=True"):
+        product(with_shifts=True).require_point(on_product(0), "`start`")
+    product(with_shifts=True).require_point(on_product(0, with_shifts=True), "`start`")
 
 
-def test_scales_that_no_matrix_tells_apart_are_flat(x64):
+@pytest.mark.parametrize("with_shifts", [False, True])
+def test_scales_that_no_matrix_tells_apart_are_flat(x64, with_shifts):
     """Scales of heads and of entries meet in one leaf: in the canonical form only the entries have norms of one."""
     params, symmetry, _ = attention()
-    manifold = SphereProduct(symmetry)
+    manifold = SphereProduct(symmetry, with_shifts=with_shifts)
     assert [symmetry.groups[pivot.group].name for pivot in manifold.spheres] == ["entries"]
-    manifold.require_point(unit_scales(symmetry, params).params, "it")
+    manifold.require_point(unit_scales(symmetry, params, with_shifts=with_shifts).params, "it")

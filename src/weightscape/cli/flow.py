@@ -43,7 +43,11 @@ NumSteps = Annotated[int, typer.Option("--steps", min=1, help="Steps of training
 Width = Annotated[int, typer.Option("--width", min=1, help="Channels of the flow's metanet.")]
 Blocks = Annotated[int, typer.Option("--blocks", min=1, help="Blocks of the flow's metanet.")]
 GeometryName = Annotated[
-    str, typer.Option("--geometry", help="Of a flow over a population: euclidean, normalized or geometric.")
+    str,
+    typer.Option(
+        "--geometry",
+        help="Of a flow over a population: euclidean, or normalized or geometric, each with or without -with-shifts.",
+    ),
 ]
 Given = Annotated[
     str | None, typer.Option("--given", help="Of a flow over a population: loss, to draw networks of a loss.")

@@ -24,7 +24,13 @@ from weightscape.report.describe import described
 from weightscape.report.flow_training import plot_flow_training
 from weightscape.report.numbers import score_name, shown
 
-GEOMETRIES = {"euclidean": Euclidean, "geometric": Geometric, "normalized": Normalized}
+GEOMETRIES = {
+    "euclidean": Euclidean(),
+    "geometric": Geometric(),
+    "geometric-with-shifts": Geometric(with_shifts=True),
+    "normalized": Normalized(),
+    "normalized-with-shifts": Normalized(with_shifts=True),
+}
 NETWORKS = "networks"
 _HELD_OUT = 0.2
 _NUM_ALONE = 32
@@ -53,7 +59,7 @@ def population_method(
         require_known("`--given`", given, CONDITIONS)
     sizes = Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
     return PopulationMatching(
-        GEOMETRIES[geometry](),
+        GEOMETRIES[geometry],
         num_steps=num_steps,
         batch_size=64,
         learning_rate=3e-3,

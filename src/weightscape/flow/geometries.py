@@ -5,8 +5,11 @@
 - `Geometric`: the same ends; geodesic paths, tangent velocities, steps by the exponential map.
 
 Rescaling a ReLU unit changes the weights and not the function. Euclidean flows learn all its copies, the others one.
-The scale of the last layer belongs to no unit and stays a coordinate. A Gaussian prior tells rescaled networks apart,
-so a Bayesian posterior needs the Euclidean one; the others are for populations of trained networks.
+The scale of the last layer belongs to no unit and stays a coordinate. So does the shift b of a unit, as b / ‖w‖, unless
+`with_shifts` brings it to the sphere too, ‖(w, b)‖ = 1: b / ‖w‖ has no bound where training has shrunk w to nothing.
+
+A Gaussian prior tells rescaled networks apart, so a Bayesian posterior needs the Euclidean one; the others are for
+populations of trained networks.
 """
 
 import abc
@@ -85,10 +88,15 @@ class Euclidean(Geometry):
 
 @registered("flow.Normalized")
 class Normalized(Geometry):
-    """Normalised weights and straight paths. What it draws has incoming weights of norm one up to its own errors."""
+    """Normalised weights and straight paths. What it draws has incoming weights of norm one up to its own errors.
+
+    - `with_shifts`: shifts are normalised along with the incoming weights.
+    """
+
+    with_shifts: bool = eqx.field(static=True, default=False, kw_only=True)
 
     def source(self, symmetry: Symmetry, layout: Layout, scale: Float[Array, " weight"]) -> Source:
-        return SphereSource.of(symmetry, layout, scale)
+        return SphereSource.of(symmetry, layout, scale, with_shifts=self.with_shifts)
 
     def path(self, source: Source) -> Path:
         return Straight()
@@ -111,10 +119,15 @@ class Normalized(Geometry):
 
 @registered("flow.Geometric")
 class Geometric(Geometry):
-    """Normalised weights and geodesics. The density is one with respect to the volume of spheres and flat weights."""
+    """Normalised weights and geodesics. The density is one with respect to the volume of spheres and flat weights.
+
+    - `with_shifts`: shifts lie on the spheres of their units, and are no flat weights.
+    """
+
+    with_shifts: bool = eqx.field(static=True, default=False, kw_only=True)
 
     def source(self, symmetry: Symmetry, layout: Layout, scale: Float[Array, " weight"]) -> Source:
-        return SphereSource.of(symmetry, layout, scale)
+        return SphereSource.of(symmetry, layout, scale, with_shifts=self.with_shifts)
 
     def path(self, source: Source) -> Path:
         return GeodesicPath(_on_spheres(source).manifold)

@@ -3,8 +3,8 @@
     z = (x_1, …, x_n, r),      x_i uniform on the unit sphere of unit i's incoming weights,      r ~ N(0, 1)
 
 The weights of a network are brought to unit scales first, which leaves its function alone; r are the weights that are
-on no sphere, shifts and the last layer among them, each divided by its scale. Densities are with respect to the volume
-of the spheres and of the weights r.
+on no sphere, the last layer among them and shifts unless x_i holds them too, each divided by its scale. Densities are
+with respect to the volume of the spheres and of the weights r.
 """
 
 import math
@@ -33,49 +33,61 @@ class SphereSource(Source):
 
     - `symmetry`: whose rescalings make the spheres.
     - `scale`: of each weight; 1 on spheres.  `curved`: 1 for weights on spheres, 0 for the others.
+    - `with_shifts`: whether a unit's shift lies on its sphere too.
     """
 
     scale: Float[Array, " weight"]
     curved: Float[Array, " weight"]
     symmetry: Symmetry
     layout: Layout = eqx.field(static=True)
+    with_shifts: bool = eqx.field(static=True, default=False, kw_only=True)
 
     @staticmethod
-    def of(symmetry: Symmetry, layout: Layout, scale: Float[Array, " weight"]) -> "SphereSource":
+    def of(
+        symmetry: Symmetry, layout: Layout, scale: Float[Array, " weight"], *, with_shifts: bool = False
+    ) -> "SphereSource":
         """The source of networks with a symmetry; `scale` counts off the spheres only."""
-        product = SphereProduct(symmetry)
+        product = SphereProduct(symmetry, with_shifts=with_shifts)
         missing = len(scale_pivots(symmetry)) - len(product.spheres)
-        asked = "Units that may be rescaled must each have a sphere of incoming weights"
+        asked = f"Units that may be rescaled must each have a sphere of {product.contents}"
         came = f"{missing} groups whose units have one incoming weight, or a scale that no matrix tells"
-        require(missing == 0, asked, came, "Use `Euclidean()`, or a network with more inputs.")
+        option = "" if with_shifts else "`with_shifts=True` where there are shifts, "
+        require(missing == 0, asked, came, f"Use {option}`Euclidean()`, or a network with more inputs.")
         curved = jnp.asarray(product.is_curved(), layout.dtype)
         scale = jnp.where(curved > 0, 1.0, scale).astype(layout.dtype)
-        return SphereSource(scale=scale, curved=curved, symmetry=symmetry, layout=layout)
+        return SphereSource(scale=scale, curved=curved, symmetry=symmetry, layout=layout, with_shifts=with_shifts)
+
+    @property
+    def product(self) -> SphereProduct:
+        """Where the networks lie."""
+        return SphereProduct(self.symmetry, with_shifts=self.with_shifts)
 
     @property
     def manifold(self) -> VectorManifold:
         """Where the vectors lie."""
-        return VectorManifold(SphereProduct(self.symmetry), self.layout)
+        return VectorManifold(self.product, self.layout)
 
     def require_points(self, vectors: Float[np.ndarray, "draw weight"]) -> None:
-        """Raise where a unit has no incoming weights, and with them no direction."""
+        """Raise where a unit has nothing on its sphere, and with that no direction."""
         lengths = np.asarray(vectors, np.float64) ** 2 @ np.asarray(self.curved, np.float64)
-        broken = int(np.sum(~(np.abs(lengths - SphereProduct(self.symmetry).num_spheres) < _HALF)))
-        asked = "Networks of a normalised flow must have no unit whose incoming weights are all zero"
-        require(broken == 0, asked, f"{broken} with such units", "Leave these out, or use `Euclidean()`.")
+        broken = int(np.sum(~(np.abs(lengths - self.product.num_spheres) < _HALF)))
+        asked = f"Networks of a normalised flow must have no unit whose {self.product.contents} are all zero"
+        option = "" if self.with_shifts else "`with_shifts=True` where they have shifts, or "
+        require(broken == 0, asked, f"{broken} with such units", f"Leave these out, or use {option}`Euclidean()`.")
 
     def sample(self, key: PRNGKey) -> Float[Array, " weight"]:
         return self.manifold.nearest(jax.random.normal(key, self.scale.shape, self.scale.dtype))
 
     def log_density(self, z: Float[Array, " weight"]) -> Scalar:
         flat = (1 - self.curved) * (-0.5 * (z**2 + math.log(2 * math.pi)))
-        return jnp.sum(flat) - SphereProduct(self.symmetry).log_area
+        return jnp.sum(flat) - self.product.log_area
 
     def position(self, z: Float[Array, " weight"]) -> Position:
         return self.layout.unflatten(self.scale * z)
 
     def vector(self, position: Position) -> Float[Array, " weight"]:
-        return self.layout.flatten(unit_scales(self.symmetry, position).params) / self.scale
+        normalised = unit_scales(self.symmetry, position, with_shifts=self.with_shifts).params
+        return self.layout.flatten(normalised) / self.scale
 
     @property
     def log_volume(self) -> Scalar:

@@ -29,7 +29,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from weightscape.core.types import Tree
 from weightscape.geometry.pivots import Pivot, scale_pivots, sign_pivots
-from weightscape.geometry.units import other_factors, unit_weights
+from weightscape.geometry.units import joined_weights, other_factors, unit_weights
 from weightscape.symmetry import Element, Symmetry
 
 _NEARLY_LARGEST = 0.999
@@ -61,14 +61,19 @@ def canonical(symmetry: Symmetry, params: Tree) -> CanonicalForm:
     return _canonical(symmetry, params)
 
 
-def unit_scales(symmetry: Symmetry, params: Tree) -> CanonicalForm:
-    """The equivalent network with the scales of the canonical form, and its own signs and order."""
-    return _unit_scales(symmetry, params) if symmetry.num_scales else CanonicalForm(params, symmetry.identity())
+def unit_scales(symmetry: Symmetry, params: Tree, *, with_shifts: bool = False) -> CanonicalForm:
+    """The equivalent network with the scales of the canonical form, and its own signs and order.
+
+    - `with_shifts`: ‖(w_i, b_i)‖ = 1 in place of ‖w_i‖ = 1; a unit keeps its scale where both are zero.
+    """
+    if not symmetry.num_scales:
+        return CanonicalForm(params, symmetry.identity())
+    return _unit_scales(symmetry, params, with_shifts=with_shifts)
 
 
 @eqx.filter_jit
 def _canonical(symmetry: Symmetry, params: Tree) -> CanonicalForm:
-    element = _settle_scales(symmetry, params, symmetry.identity())
+    element = _settle_scales(symmetry, params, with_shifts=False)
     flipped = _flipped_groups(symmetry)
     # Signs in leaves that several groups flip need an order that does not depend on signs.
     for g in range(len(symmetry.groups)) if flipped else ():
@@ -80,14 +85,16 @@ def _canonical(symmetry: Symmetry, params: Tree) -> CanonicalForm:
 
 
 @eqx.filter_jit
-def _unit_scales(symmetry: Symmetry, params: Tree) -> CanonicalForm:
-    element = _settle_scales(symmetry, params, symmetry.identity())
+def _unit_scales(symmetry: Symmetry, params: Tree, *, with_shifts: bool) -> CanonicalForm:
+    element = _settle_scales(symmetry, params, with_shifts=with_shifts)
     return CanonicalForm(symmetry.apply(params, element), element)
 
 
-def _settle_scales(symmetry: Symmetry, params: Tree, element: Element) -> Element:
-    for pivot in scale_pivots(symmetry):
-        sizes = _sizes(unit_weights(symmetry, params, pivot.group, pivot.member, after=element), pivot.joint)
+def _settle_scales(symmetry: Symmetry, params: Tree, *, with_shifts: bool) -> Element:
+    element = symmetry.identity()
+    for pivot in scale_pivots(symmetry, with_shifts=with_shifts):
+        weights = joined_weights(symmetry, params, pivot.group, pivot.members, after=element)
+        sizes = _sizes(weights, pivot.joint)
         usable = (sizes > 0) & jnp.isfinite(sizes)
         log_scales = -jnp.log(jnp.where(usable, sizes, 1.0))
         element = _rescaled(element, pivot, log_scales)
@@ -96,7 +103,7 @@ def _settle_scales(symmetry: Symmetry, params: Tree, element: Element) -> Elemen
 
 def _settle_signs(symmetry: Symmetry, params: Tree, element: Element, group: int) -> Element:
     for pivot in (each for each in sign_pivots(symmetry) if each.group == group):
-        weights = unit_weights(symmetry, params, pivot.group, pivot.member, after=element)
+        weights = joined_weights(symmetry, params, pivot.group, pivot.members, after=element)
         for axis in sorted(pivot.joint, reverse=True):
             weights = jnp.take(weights, 0, axis=axis + 1)
         element = _flipped(element, pivot, _signs(weights.reshape(len(weights), -1)))

@@ -3,12 +3,14 @@
     d(x, y)² = Σ_i θ(x_i, y_i)² + ‖x_rest − y_rest‖²      x_i the incoming weights of unit i, of norm one
 
 Rescaling a unit changes nothing in its function, so only the direction of its incoming weights counts. exp, log and
-parallel transport act on each factor alone.
+parallel transport act on each factor alone. With shifts, x_i = (w_i, b_i), which stays bounded where w_i is next to
+nothing and b_i / ‖w_i‖ is not.
 """
 
 import math
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,7 @@ from weightscape.core.types import Scalar, Tree
 from weightscape.geometry.manifold import Manifold
 from weightscape.geometry.pivots import Pivot, scale_pivots
 from weightscape.geometry.spheres import Sphere
-from weightscape.geometry.units import leaf_of, unit_weights, with_unit_weights
+from weightscape.geometry.units import joined_weights, unit_shape, with_joined_weights
 from weightscape.symmetry import Symmetry
 
 _LARGEST_ERROR = 1e-3
@@ -32,14 +34,22 @@ class SphereProduct(Manifold):
 
     - `symmetry`: its rescalings make the spheres. Incoming weights of a single number, and units whose scale no
       single matrix tells apart, are flat.
+    - `with_shifts`: whether shifts lie on the spheres of their units, or are flat.
     """
 
     symmetry: Symmetry
+    with_shifts: bool = eqx.field(static=True, default=False, kw_only=True)
 
     @property
     def spheres(self) -> tuple[Pivot, ...]:
         """Where the units lie that have a sphere each."""
-        return tuple(pivot for pivot in scale_pivots(self.symmetry) if not pivot.joint and self._width(pivot) > 1)
+        pivots = scale_pivots(self.symmetry, with_shifts=self.with_shifts)
+        return tuple(pivot for pivot in pivots if not pivot.joint and self._width(pivot) > 1)
+
+    @property
+    def contents(self) -> str:
+        """What is on the spheres, in words."""
+        return "incoming weights and shift" if self.with_shifts else "incoming weights"
 
     def require_point(self, x: Tree, name: str) -> None:
         """Raise unless each sphere's weights have norm one; traced weights pass."""
@@ -48,11 +58,11 @@ class SphereProduct(Manifold):
             if not isinstance(rows, Tracer):
                 norms = np.linalg.norm(np.asarray(rows, np.float64), axis=-1)
                 worst = float(norms[np.argmax(np.abs(norms - 1))])
-                asked = (
-                    f"Units of {self.symmetry.groups[pivot.group].name} in {name} must have incoming weights of norm 1"
-                )
+                group, option = self.symmetry.groups[pivot.group].name, ", with_shifts=True" * self.with_shifts
+                asked = f"Units of {group} in {name} must have {self.contents} of norm 1"
                 remedy = (
-                    "Pass `unit_scales(symmetry, params).params`; remove units whose incoming weights are all zero."
+                    f"Pass `unit_scales(symmetry, params{option}).params`; "
+                    f"remove units whose {self.contents} are all zero."
                 )
                 require(abs(worst - 1) < _LARGEST_ERROR, asked, worst, remedy)
 
@@ -101,15 +111,12 @@ class SphereProduct(Manifold):
         made = jax.tree.map(flat, *trees)
         for pivot in self.spheres:
             rows = curved(*(self._rows(each, pivot) for each in trees))
-            shape = jax.eval_shape(lambda params, p=pivot: unit_weights(self.symmetry, params, p.group, p.member), made)
-            made = with_unit_weights(self.symmetry, made, pivot.group, pivot.member, rows.reshape(shape.shape))
+            made = with_joined_weights(self.symmetry, made, pivot.group, pivot.members, rows)
         return made
 
     def _rows(self, x: Tree, pivot: Pivot) -> Float[Array, "unit weight"]:
-        weights = unit_weights(self.symmetry, x, pivot.group, pivot.member)
+        weights = joined_weights(self.symmetry, x, pivot.group, pivot.members)
         return weights.reshape(len(weights), -1)
 
     def _width(self, pivot: Pivot) -> int:
-        factor = self.symmetry.groups[pivot.group].members[pivot.member].factor
-        sizes = leaf_of(self.symmetry, pivot.group, pivot.member).sizes
-        return int(np.prod(sizes)) // sizes[factor]
+        return sum(math.prod(unit_shape(self.symmetry, pivot.group, member)) for member in pivot.members)

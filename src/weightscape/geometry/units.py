@@ -1,4 +1,6 @@
-"""The weights of a group's units in one of the places where they lie, and back."""
+"""The weights of a group's units in the places where they lie, and back."""
+
+import math
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +46,31 @@ def with_unit_weights(
     changed = new if is_all else factors.at[jnp.asarray(place.positions)].set(new)
     leaves[number] = jnp.moveaxis(changed, 0, place.factor).reshape(leaf.shape)
     return jax.tree.unflatten(structure, leaves)
+
+
+def joined_weights(
+    symmetry: Symmetry, params: Tree, group: int, members: tuple[int, ...], *, after: Element | None = None
+) -> Shaped[Array, "unit ..."]:
+    """The weights of each unit in several members, in a row; those of a single member as they are."""
+    parts = [unit_weights(symmetry, params, group, member, after=after) for member in members]
+    return parts[0] if len(parts) == 1 else jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def with_joined_weights(
+    symmetry: Symmetry, params: Tree, group: int, members: tuple[int, ...], rows: Shaped[Array, "unit weight"]
+) -> Tree:
+    """The tree with other weights of the units in several members, given in a row for each unit."""
+    for member in members:
+        shape = unit_shape(symmetry, group, member)
+        own, rows = jnp.split(rows, [math.prod(shape)], axis=1)
+        params = with_unit_weights(symmetry, params, group, member, own.reshape(len(own), *shape))
+    return params
+
+
+def unit_shape(symmetry: Symmetry, group: int, member: int) -> tuple[int, ...]:
+    """The shape of one unit's weights in a member: the leaf's other factors in their order."""
+    own = symmetry.groups[group].members[member].factor
+    return tuple(size for factor, size in enumerate(leaf_of(symmetry, group, member).sizes) if factor != own)
 
 
 def other_factors(symmetry: Symmetry, group: int, member: int) -> tuple[tuple[tuple[int, int], ...], ...]:
