@@ -43,4 +43,4 @@ def rebased(draws: ws.Draws, problem: Problem, *, normalised: bool) -> ws.Draws:
 
 @eqx.filter_jit
 def _normalised(symmetry: ws.symmetry.Symmetry, params: ws.Parameters) -> ws.Parameters:
-    return jax.vmap(jax.vmap(lambda one: unit_scales(symmetry, one).params))(params)
+    return jax.vmap(jax.vmap(lambda one: unit_scales(symmetry, one, with_shifts=True).params))(params)

@@ -25,7 +25,10 @@ from weightscape.flow import (
 from weightscape.metanet import Sizes
 
 GEOMETRIES = {"euclidean": Euclidean(), "normalized": Normalized(), "geometric": Geometric()}
-WITH_SHIFTS = {"geometric-with-shifts": Geometric(with_shifts=True)}
+WITH_SHIFTS = {
+    "normalized-with-shifts": Normalized(with_shifts=True),
+    "geometric-with-shifts": Geometric(with_shifts=True),
+}
 EQUIVARIANT, REVISED, PLAIN = "equivariant", "revised", "plain"
 _SIDE = 28
 
@@ -142,7 +145,8 @@ def configurations() -> dict[str, Configuration]:
     revised = (Configuration(geometry, REVISED) for geometry in GEOMETRIES)
     kinds = itertools.product(GEOMETRIES, (EQUIVARIANT, REVISED))
     long = (Configuration(geometry, field, is_long=True) for geometry, field in kinds)
-    with_shifts = itertools.starmap(Configuration, itertools.product(WITH_SHIFTS, (EQUIVARIANT, REVISED)))
+    choices = itertools.product(WITH_SHIFTS, (EQUIVARIANT,), (False, True), (False, True))
+    with_shifts = (*itertools.starmap(Configuration, choices), *(Configuration(each, REVISED) for each in WITH_SHIFTS))
     return {each.name: each for each in (*thesis, *revised, *long, *with_shifts)}
 
 

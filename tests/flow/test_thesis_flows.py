@@ -18,9 +18,9 @@ ASKED = ["geometric-equivariant-aligned-transport", "normalized-plain-aligned"]
 
 def test_configurations_are_all_different_and_mean_what_they_say():
     known = configurations()
-    assert len(known) == 24 + 3 + 6 + 2
+    assert len(known) == 24 + 3 + 6 + 10
     methods = [each.method(PROBLEMS["small"]) for each in known.values() if not each.is_long]
-    kinds = 3 * (4 + 2 + 1) + 2  # plain fields are aligned by what they are shown
+    kinds = 3 * (4 + 2 + 1) + 10  # plain fields are aligned by what they are shown
     assert len({str(method) for method in methods}) == kinds
     short, long = (known[name].method(PROBLEMS["mnist"]) for name in ("euclidean-revised", "euclidean-revised-long"))
     assert isinstance(long.architecture, Revised) and long.num_steps > short.num_steps
@@ -106,8 +106,9 @@ def test_plain_fields_are_shown_networks_in_one_place(tiny, tmp_path):
     known, x = configurations(), tiny.data().test.x
     assert populations.shown(train, tiny, known[ASKED[0]]) is train
     moved = populations.shown(train, tiny, known[ASKED[1]])
-    norms = np.linalg.norm(np.asarray(moved.params.network["layer0"]["weight"]), axis=2)
-    np.testing.assert_allclose(norms, 1.0, rtol=1e-5)
+    first = moved.params.network["layer0"]
+    squares = np.sum(np.asarray(first["weight"]) ** 2, axis=2) + np.asarray(first["bias"]) ** 2
+    np.testing.assert_allclose(squares, 1.0, rtol=1e-5)
     np.testing.assert_allclose(ws.predict(moved, x).probabilities, ws.predict(train, x).probabilities, atol=1e-4)
     spread = lambda draws: np.var(np.asarray(draws.params.network["layer1"]["weight"]), axis=(0, 1)).sum()
     unmoved = populations.rebased(train[:1], tiny, normalised=True)

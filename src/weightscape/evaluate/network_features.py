@@ -1,7 +1,7 @@
 """What networks are compared by: their functions, or their weights without what symmetry alone changes.
 
     functions   p(y = c | x_n, θ) for all points and classes, or E[y | x_n, θ], in a row
-    weights     g θ with unit scales, g the permutation and signs that bring it closest to a reference
+    weights     g θ with unit scales, shifts included, g the permutation and signs that bring it closest to a reference
 
 Both are the same for equivalent networks, weights as far as matching finds the closest. Distances of functions are
 those that matter for predictions; distances of weights show copies that noise has moved in directions that data do not
@@ -49,7 +49,7 @@ def _rows(draws: Draws) -> Tree:
 
 @eqx.filter_jit
 def _normalised(symmetry: Symmetry, params: Tree) -> Tree:
-    return jax.vmap(lambda one: unit_scales(symmetry, one).params)(params)
+    return jax.vmap(lambda one: unit_scales(symmetry, one, with_shifts=True).params)(params)
 
 
 @eqx.filter_jit
