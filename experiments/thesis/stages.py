@@ -30,7 +30,7 @@ GUIDING_ROWS = 2000
 STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
 WIDTHS = (5, 20, 40)
-_NUM_OF_A_WIDTH = 4000
+_RUNS_OF_A_WIDTH, _PARTS_OF_A_WIDTH = 1000, 4
 _NUM_STARTS = 64
 
 
@@ -104,11 +104,9 @@ def scaling(stage: Stage) -> dict[str, Any]:
 def sizes(stage: Stage) -> dict[str, Any]:
     """Training networks of other widths, and those that short trainings draw."""
     found, configuration = {}, configurations()["euclidean-revised"]
-    runs = dataclasses.replace(
-        stage.problem.population, num_runs=min(_NUM_OF_A_WIDTH, stage.problem.population.num_runs)
-    )
+    runs = dataclasses.replace(stage.problem.population, num_runs=_RUNS_OF_A_WIDTH)
     for width in WIDTHS:
-        problem = dataclasses.replace(stage.problem, hidden=(width,), population=runs)
+        problem = dataclasses.replace(stage.problem, hidden=(width,), population=runs, num_parts=_PARTS_OF_A_WIDTH)
         folder = stage.folder / f"width-{width}"
         split = populations.population(folder, problem)
         against = judging.known(folder, problem, split)

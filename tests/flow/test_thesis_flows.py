@@ -60,14 +60,14 @@ def test_baselines_are_compared_at_the_same_distance():
     assert tables.as_far_off(known, tables.BLENDED, 1.5) is None and tables.as_far_off({}, tables.NOISY, 1.0) is None
 
 
-def test_moved_images_are_all_nine_and_keep_their_labels():
+def test_moved_images_go_one_pixel_each_way_and_keep_their_labels():
     images = np.random.default_rng(0).normal(size=(3, 28 * 28))
     batch = settings._with_moved(ws.Batch(images, np.arange(3)))
-    square = np.asarray(batch.x).reshape(9, 3, 28, 28)
-    np.testing.assert_array_equal(square[0].reshape(3, -1), np.asarray(batch.x[:3]))
-    ways = {(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)
-            for each in square if np.array_equal(each[:, 5 + dy, 7 + dx], square[0][:, 5, 7])}  # fmt: skip
-    assert len(ways) == 9 and np.array_equal(batch.y, np.tile(np.arange(3), 9))
+    square = np.asarray(batch.x).reshape(5, 3, 28, 28)
+    found = [(dy, dx) for each in square for dy in (-1, 0, 1) for dx in (-1, 0, 1)
+             if np.array_equal(each[:, 5 + dy, 7 + dx], square[0][:, 5, 7])]  # fmt: skip
+    assert found == [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0)]
+    assert np.array_equal(batch.y, np.tile(np.arange(3), 5))
 
 
 @pytest.fixture
