@@ -44,7 +44,8 @@ def table(
 
     - `known`: rows of baselines, for the last two columns.
     """
-    rows = [_cells(problem, name, found) + _there(found, known or {}) for name, found in results.items()]
+    known = known or {}
+    rows = [_cells(problem, name, found) + _there(name, found, known) for name, found in results.items()]
     head = _HEAD[: max(map(len, rows), default=0)]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     return lines + [f"| {' | '.join(row)} |" for row in rows]
@@ -64,9 +65,11 @@ def as_far_off(known: dict[str, dict[str, Any]], kind: str, ratio: float) -> tup
     return of("accuracy"), of("loss")
 
 
-def _there(found: dict[str, Any], known: dict[str, dict[str, Any]]) -> list[str]:
+def _there(name: str, found: dict[str, Any], known: dict[str, dict[str, Any]]) -> list[str]:
     if not known or "functions" not in found:
         return []
+    if name in known:
+        return ["", ""]
     pairs = [as_far_off(known, kind, found["functions"]["ratio"]) for kind in (NOISY, BLENDED)]
     return ["none" if pair is None else f"{pair[0]:.3f}, {pair[1]:.3f}" for pair in pairs]
 
