@@ -184,11 +184,11 @@ PROBLEMS = {
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
-            ws.PopulationMatching(num_steps=10_000, batch_size=512, learning_rate=1e-3),
+            ws.PopulationMatching(num_steps=7000, batch_size=512, learning_rate=1e-3),
             Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_rows=60_000,
-        num_parts=8,
+        num_parts=5,
     ),
     "modest": Problem(
         "mnist",
@@ -218,12 +218,12 @@ PROBLEMS = {
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
-            ws.PopulationMatching(num_steps=12_000, batch_size=512, learning_rate=1e-3),
+            ws.PopulationMatching(num_steps=8000, batch_size=512, learning_rate=1e-3),
             Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_rows=60_000,
         moved=True,
-        num_parts=24,
+        num_parts=12,
     ),
     "deep": Problem(
         "mnist",
@@ -235,12 +235,12 @@ PROBLEMS = {
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
-            ws.PopulationMatching(num_steps=8000, batch_size=128, learning_rate=1e-3),
+            ws.PopulationMatching(num_steps=6000, batch_size=128, learning_rate=1e-3),
             Fields(_sizes(384, 4), _sizes(256, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_generated=256,
         num_rows=60_000,
-        num_parts=12,
+        num_parts=8,
     ),
     "small": Problem(
         "breast_cancer",
