@@ -10,7 +10,9 @@ from scipy import stats
 import weightscape as ws
 from weightscape.core import InputError
 from weightscape.evaluate import (
+    audit,
     averages,
+    blends,
     function_features,
     memorisation,
     nearest_distances,
@@ -36,6 +38,15 @@ def test_nearest_distances_are_those_of_a_loop():
         nearest_distances(networks, train[:, 1:])
 
 
+def test_features_of_single_precision_are_compared_in_it_and_copies_are_at_zero():
+    """Half a million steps of rounding between networks, and a copy, which products of matrices alone would miss."""
+    networks, train = rows(0, 40, 300).astype(np.float32), rows(1, 50, 300).astype(np.float32)
+    networks[3] = train[5]
+    known = np.linalg.norm(networks[:, None].astype(float) - train[None].astype(float), axis=2).min(axis=1)
+    np.testing.assert_allclose(nearest_distances(networks, train), known, rtol=1e-5)
+    assert nearest_distances(networks, train)[3] == 0.0
+
+
 def test_z_u_counts_pairs_and_is_that_of_scipy():
     """scipy's p value of one side, by the normal law without a correction, is Φ(Z_U); ties in half of the numbers."""
     generator = np.random.default_rng(0)
@@ -59,6 +70,7 @@ def test_copies_are_found_and_fresh_networks_are_not():
     found = memorisation(copies, train, held_out)
     assert found.z_u < -10 and found.ratio < 0.1
     assert found.ratio == found.generated / found.held_out
+    assert audit(nearest_distances(copies, train), nearest_distances(held_out, train)) == found
     assert memorisation(3 * fresh, train, held_out).z_u > 10
     with pytest.raises(InputError, match="must differ from those of training"):
         memorisation(fresh, train, train)
@@ -111,5 +123,11 @@ def test_baselines_are_copies_with_noise_and_means(population):
     means = (original[:, None] + original[None]).reshape(64, -1) / 2
     assert nearest_distances(pairs, means).max() < 1e-5 < nearest_distances(pairs, original).min()
     assert np.all(np.isnan(whole.log_density)) and ws.predict(whole, x).probabilities.shape == (30, 3)
+    part = flat(blends(KEY, draws, 5, share=0.25))
+    sums = (0.75 * original[:, None] + 0.25 * original[None]).reshape(64, -1)
+    np.testing.assert_allclose(flat(blends(KEY, draws, 5)), pairs, atol=1e-6)  # of the same pairs, in halves
+    assert nearest_distances(part, sums).max() < 1e-5 < nearest_distances(part, original).min()
+    with pytest.raises(InputError, match="`share` of blends must lie strictly between 0 and 1, got 1"):
+        blends(KEY, draws, 1, share=1.0)
     with pytest.raises(InputError, match="At most 8 networks can be averaged, got 9"):
         averages(KEY, draws, 1, num_averaged=9)

@@ -85,10 +85,12 @@ def test_targets_stay_equivalent_and_come_closer(name):
 
 
 def test_one_hidden_layer_comes_as_close_as_any_element_brings_it():
-    """Against all 3!·2³ elements."""
+    """Against all 3!·2³ elements; one assignment is all of it, and no more are made."""
     symmetry, layout = small((3,), inputs=2)
     sources, targets = pairs_of(layout)
-    paired = Aligned(1).bind(symmetry, layout).pair(jax.random.key(1), sources, targets)
+    coupling = Aligned(7).bind(symmetry, layout)
+    assert coupling.num_sweeps == 1 and Aligned(7).bind(*small((3, 2))).num_sweeps == 7
+    paired = coupling.pair(jax.random.key(1), sources, targets)
     copies = copies_of(symmetry, layout, targets)
     assert copies.shape[1] == 48
     least = np.min(np.linalg.norm(np.asarray(sources)[:, None] - np.asarray(copies), axis=-1), axis=1)

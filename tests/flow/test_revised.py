@@ -1,6 +1,7 @@
 """A field that drafts and revises: what it commutes with, what it learns from, its density, and which data it sees."""
 
 import dataclasses
+import itertools
 
 import diffrax
 import equinox as eqx
@@ -41,10 +42,11 @@ def relu_posterior(seed=0):
     )
 
 
-def flow_over(target, geometry, rows=None):
+def flow_over(target, geometry, rows=None, num_revisions=1):
     """A flow whose numbers are all different from zero."""
+    architecture = Revised(tiny.SIZES, rows, num_revisions=num_revisions)
     method = ws.PopulationMatching(
-        geometry, architecture=Revised(tiny.SIZES, rows), solver=FixedSteps(3, diffrax.Euler(), num_nodes=2)
+        geometry, architecture=architecture, solver=FixedSteps(3, diffrax.Euler(), num_nodes=2)
     )
     symmetry, layout = of_function(target), Header.of(target).layout()
     scale = 0.5 + 0.25 * jnp.asarray(orbits(symmetry.without_scaling()), layout.dtype)
@@ -57,52 +59,68 @@ def flow_over(target, geometry, rows=None):
 @GEOMETRIES
 def test_it_commutes_with_permutations(geometry):
     target = relu_posterior()
-    flow, symmetry = flow_over(target, geometry), of_function(target).without_scaling()
+    flow, symmetry = flow_over(target, geometry, num_revisions=2), of_function(target).without_scaling()
     z, layout, element = flow.source.sample(KEY), flow.source.layout, symmetry.random(jax.random.key(1))
     moved = lambda vector: layout.flatten(symmetry.apply(layout.unflatten(vector), element))
     assert not np.allclose(moved(z), z)
     np.testing.assert_allclose(flow.model(0.4, moved(z)), moved(flow.model(0.4, z)), atol=1e-12)
 
 
-def test_the_revision_sees_the_gradient_where_the_draft_leads_to():
-    """With w = the gradient's direction alone, the revision is g / ρ at x̂₁, which is computed here by hand."""
-    flow = flow_over(posterior(), Euclidean())
+@pytest.mark.parametrize("num_revisions", [1, 3])
+def test_revisions_see_the_gradient_where_what_came_before_leads_to(num_revisions):
+    """With w = the gradient's direction alone, a revision is g / ρ at x̂, which is computed here by hand."""
+    flow = flow_over(posterior(), Euclidean(), num_revisions=num_revisions)
     field, z, time = flow.model, flow.source.sample(KEY), 0.3
-    draft, revised = field.tries(time, z)
-    ahead = z + (1 - time) * draft
+    tries = field.tries(time, z)
+    assert len(tries) == 1 + num_revisions
+    for before, after in itertools.pairwise(tries):
+        np.testing.assert_allclose(after, _revised_by_hand(flow, time, z, before), rtol=1e-9)
+        assert np.max(np.abs(after - before)) > 1e-3
+    np.testing.assert_array_equal(field(time, z), tries[-1])
+
+
+def _revised_by_hand(flow, time, z, tried):
+    field, ahead = flow.model, z + (1 - time) * tried
     mean = lambda z: jnp.mean(jax.scipy.stats.norm.logpdf(_outputs(flow, z), flow.posterior.y, 0.5))
     gradient = jax.grad(mean)(ahead)
     size = jnp.sqrt(jnp.mean(gradient**2))
     tree = field.layout.unflatten
-    companions = (tree(ahead), tree(gradient / size))
-    told = field.revision(time, tree(z), jnp.log(size)[None], companions=companions)
-    np.testing.assert_allclose(revised, draft + field.layout.flatten(told), rtol=1e-9)
-    np.testing.assert_array_equal(field(time, z), revised)
+    told = field.revision(time, tree(z), jnp.log(size)[None], companions=(tree(ahead), tree(gradient / size)))
+    return tried + field.layout.flatten(told)
 
 
 def _outputs(flow, z):
     return flow.posterior.model.network.apply(flow.source.position(z).network, flow.posterior.x)
 
 
-def test_a_draft_learns_from_its_own_error_alone():
-    """The error of both has the gradient of the draft's alone, and the revision's error reaches the revision."""
-    flow = flow_over(posterior(), Euclidean())
+def test_each_try_learns_from_its_own_error_alone():
+    """The error of all has the draft's gradient of its own error, and the revision's of its errors with those before
+    held fixed, which is what a field has whose draft is told that velocity.
+    """
+    flow = flow_over(posterior(), Euclidean(), num_revisions=2)
     numbers, rest = split_trained(flow.model)
     pair = Pair(flow.source.sample(KEY), flow.source.sample(jax.random.key(1)))
     path, time = flow.objective.path, jnp.asarray(0.6)
     x, rate = path.point(time, *pair[:2]), path.rate(time, *pair[:2])
-    both = lambda numbers: OfVelocity().error(path, time, eqx.combine(numbers, rest), x, pair)
+    found = jax.grad(lambda numbers: OfVelocity().error(path, time, eqx.combine(numbers, rest), x, pair))(numbers)
     alone = lambda numbers: jnp.mean((eqx.combine(numbers, rest).tries(time, x)[0] - rate) ** 2)
-    ours, theirs = jax.grad(both)(numbers), jax.grad(alone)(numbers)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-14), ours.draft, theirs.draft)
-    assert sum(float(jnp.sum(jnp.abs(leaf))) for leaf in jax.tree.leaves(ours.revision)) > 1e-6
-    assert all(not np.any(leaf) for leaf in jax.tree.leaves(theirs.revision))
+    close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-13)
+    jax.tree.map(close, found.draft, jax.grad(alone)(numbers).draft)
+    before = flow.model.tries(time, x)[:2]
+
+    def of_revisions(numbers):
+        model = dataclasses.replace(flow, model=eqx.combine(numbers, rest))
+        return sum(jnp.mean((_revised_by_hand(model, time, x, tried) - rate) ** 2) for tried in before)
+
+    jax.tree.map(close, found.revision, jax.grad(of_revisions)(numbers).revision)
+    assert sum(float(jnp.sum(jnp.abs(leaf))) for leaf in jax.tree.leaves(found.revision)) > 1e-6
 
 
 @GEOMETRIES
 def test_the_divergence_knows_that_the_data_are_looked_at(geometry):
     """Exact divergence against central differences of the velocity along all weights, of error h² and rounding / h."""
-    flow = flow_over(posterior() if isinstance(geometry, Euclidean) else relu_posterior(), geometry)
+    target = posterior() if isinstance(geometry, Euclidean) else relu_posterior()
+    flow = flow_over(target, geometry, num_revisions=2)
     z, time, step = flow.source.sample(KEY), 0.4, 1e-5
     velocity = jax.jit(lambda z: flow.model(time, z))
     ways = np.eye(len(z)) * step
@@ -123,7 +141,7 @@ def test_other_data_in_sight_are_those_that_it_draws_for():
 
 
 def test_it_is_stored_without_data_and_read_with_them(tmp_path):
-    flow = flow_over(posterior(), Euclidean())
+    flow = flow_over(posterior(), Euclidean(), num_revisions=2)
     flow.save(tmp_path / "flow")
     again = ws.PopulationFlow.load(tmp_path / "flow", posterior())
     z = flow.source.sample(KEY)
@@ -137,6 +155,8 @@ def test_flows_to_posteriors_are_guided_in_another_way():
         ws.FlowMatching(architecture=Revised())
     with pytest.raises(InputError, match="`rows` of Revised must be"):
         Revised(rows=0)
+    with pytest.raises(InputError, match="`num_revisions` of Revised must be"):
+        Revised(num_revisions=0)
 
 
 @pytest.mark.slow

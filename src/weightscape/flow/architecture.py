@@ -1,7 +1,7 @@
 """Which model a flow has: a choice that can be stored, and what is built from it.
 
 - `Equivariant`: a metanet, which commutes with the posterior's symmetry; shown the likelihood's gradient by default.
-- `Revised`: two metanets, a draft and a revision that sees what the data say of the draft.
+- `Revised`: two metanets, a draft and a revision that sees what the data say of it, once or several times.
 - `Plain`: residual layers on the whole vector.
 - `Principal`: the same in the principal axes of the draws.
 """
@@ -128,6 +128,7 @@ class Revised(Architecture):
     - `sizes`: how large each of the two metanets is.
     - `rows`: from how many rows of the data, evenly spaced, the gradient is taken; None for all.
     - `halved`: whether their blocks work in bfloat16, as in `Equivariant`.
+    - `num_revisions`: how often the draft is revised, by the same metanet, each time with a new gradient.
 
     For populations: networks that training ends in have small gradients, which an error of a draft has not.
     """
@@ -135,9 +136,11 @@ class Revised(Architecture):
     sizes: Sizes = eqx.field(static=True, default=Sizes())
     rows: int | None = eqx.field(static=True, default=1024)
     halved: bool = eqx.field(static=True, default=False)
+    num_revisions: int = eqx.field(static=True, default=1)
 
     def __check_init__(self):
         require_count("`rows` of Revised", 1 if self.rows is None else self.rows)
+        require_count("`num_revisions` of Revised", self.num_revisions)
 
     @property
     def looks_at_data(self) -> bool:
@@ -154,7 +157,8 @@ class Revised(Architecture):
         options |= {"sizes": told, "num_companions": 2}
         revision = Metanet(key_revision, setting.symmetry, _zeros(setting), **options)
         sight = Fixed(Sight(self.seen(setting.target)))
-        return RevisedField(draft, revision, setting.path, sight, setting.target.source.layout)
+        layout = setting.target.source.layout
+        return RevisedField(draft, revision, setting.path, sight, layout, self.num_revisions)
 
     def seen(self, target: Target) -> Target:
         return _with_rows(target, self.rows)

@@ -1,13 +1,13 @@
 """A field that drafts a velocity, asks the data about the network that the draft leads to, and revises it.
 
-    u(t, z)                                          the draft, of a first metanet
-    x̂₁ = where the path leads from z with u          for the straight path z + (1 − t) u
-    g  = ∇ log L(x̂₁),   ρ² = the mean of g²          what the data say of that network
-    v(t, z) = u + w(t, z; x̂₁, g / ρ, log ρ)          the revision, of a second metanet
+    v₀(t, z)                                              the draft, of a first metanet
+    x̂ₖ = where the path leads from z with vₖ              for the straight path z + (1 − t) vₖ
+    g  = ∇ log L(x̂ₖ),   ρ² = the mean of g²               what the data say of that network
+    vₖ₊₁(t, z) = vₖ + w(t, z; x̂ₖ, g / ρ, log ρ)           a revision, of a second metanet, the same each time
 
-Both u and v are trained to be the rate of the path (`Field.tries`). The draft learns from its own error alone: it is
-held fixed where the revision looks at it, so that training differentiates no likelihood twice. With respect to z all of
-v is differentiated, and the density of its flow is exact.
+The last is the field's velocity, and all are trained to be the rate of the path (`Field.tries`). Each learns from its
+own error alone: what came before is held fixed where a revision looks at it, so that training differentiates no
+likelihood twice. With respect to z all of it is differentiated, and the density of its flow is exact.
 
 Where paths lead to networks that training has ended in, the velocity of a weight is mostly noise of the source, and the
 part that a function depends on is a small share of the loss. g is large in just those directions. After 2,000 steps on
@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from weightscape.core.layout import Layout
-from weightscape.core.types import Scalar
+from weightscape.core.types import Scalar, Tree
 from weightscape.flow.fields import Field
 from weightscape.flow.paths import Path
 from weightscape.metanet import Metanet
@@ -33,32 +33,43 @@ from weightscape.metanet.fixed import Fixed
 
 
 class RevisedField(Field):
-    """u and w, the path that says where u leads to, and the data in sight."""
+    """v₀ and w, the path that says where a velocity leads to, the data in sight, and how often w revises."""
 
     draft: Metanet
     revision: Metanet
     path: Path
     sight: Fixed
     layout: Layout = eqx.field(static=True)
+    num_revisions: int = eqx.field(static=True, default=1)
 
     def __call__(
         self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
     ) -> Float[Array, " weight"]:
-        """v."""
-        return self.tries(time, z, context)[1]
+        """The last of the tries."""
+        return self.tries(time, z, context)[-1]
 
     def tries(
         self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
     ) -> tuple[Float[Array, " weight"], ...]:
-        tree, time = self.layout.unflatten, jnp.asarray(time, z.dtype)
-        drafted = self.layout.flatten(self.draft(time, tree(z), context))
-        held = self.layout.flatten(Fixed(self.draft).value(time, tree(z), context))
-        ahead = self.path.leads_to(time, z, self.path.tangent(z, held))
+        time, flatten, tree = jnp.asarray(time, z.dtype), self.layout.flatten, self.layout.unflatten
+        # The same twice: as it learns, and as it is held where a revision looks at it.
+        found = [flatten(self.draft(time, tree(z), context))]
+        held = flatten(Fixed(self.draft).value(time, tree(z), context))
+        for _ in range(self.num_revisions):
+            heard, companions = self._seen(time, z, held, context)
+            found.append(held + flatten(self.revision(time, tree(z), heard, companions=companions)))
+            held = held + flatten(Fixed(self.revision).value(time, tree(z), heard, companions=companions))
+        return tuple(found)
+
+    def _seen(
+        self, time: Scalar, z: Float[Array, " weight"], tried: Float[Array, " weight"], context: Array | None
+    ) -> tuple[Float[Array, " context"], tuple[Tree, Tree]]:
+        """What a revision is told of a try: log ρ after the context, and the trees of x̂ and g / ρ."""
+        ahead = self.path.leads_to(time, z, self.path.tangent(z, tried))
         gradient = self._gradient(ahead)
         size = jnp.sqrt(jnp.mean(gradient**2) + jnp.finfo(z.dtype).tiny)
         heard = jnp.log(size)[None] if context is None else jnp.append(context, jnp.log(size))
-        companions = (tree(ahead), tree(gradient / size))
-        return drafted, held + self.layout.flatten(self.revision(time, tree(z), heard, companions=companions))
+        return heard, (self.layout.unflatten(ahead), self.layout.unflatten(gradient / size))
 
     def _gradient(self, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """That of the mean log likelihood of a row."""
