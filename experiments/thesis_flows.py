@@ -4,12 +4,14 @@
 
 PROBLEM is cancer (30-16-16-2 ReLU, for two cores), mnist (784-10-10), diverse (the same with less decay, longer
 training and images moved by a pixel, for networks that differ more), modest (the same for two cores and half an hour),
-deep (784-32-32-10) or small (a minute on two cores). The population is trained, then what is named is made, or all of
-it: configurations (three geometries × a field that commutes with permutations, one that sees the data too, or a plain
-one × aligned or not × independent pairs or optimal transport; `-long` ones train larger fields) and, for 784-10-10, the
-stages transfer, guidance, starts, scaling and sizes. `population` is the judgement of the population itself, and of
-what needs no flow. Each result is written as soon as it is there and not made again, so a run may be stopped at any
-time and repeated. `results.md` in FOLDER/PROBLEM has all tables.
+deep (784-32-32-10), digits (64-10-10, for two cores) or small (a minute on two cores).
+
+The population is trained, then what is named is made, or all of it: configurations (three geometries × a field that
+commutes with permutations, one that sees the data too, or a plain one × aligned or not × independent pairs or optimal
+transport; `-long` ones train larger fields) and, for ten hidden units, stages (`experiments.thesis.stages`).
+`population` is the judgement of the population itself, and of what needs no flow. Each result is written as soon as it
+is there and not made again, so a run may be stopped at any time and repeated. `results.md` in FOLDER/PROBLEM has all
+tables.
 """
 
 import datetime
@@ -21,7 +23,7 @@ import jax
 import numpy as np
 from experiments.thesis import judging, populations, tables
 from experiments.thesis.settings import PROBLEMS, configurations
-from experiments.thesis.stages import NARROW, STAGES, Stage, trained
+from experiments.thesis.stages import STAGES, Stage, stages_of, trained
 
 from weightscape.core.checks import require_known
 from weightscape.core.files import read_json, write_json, write_text
@@ -32,7 +34,7 @@ POPULATION = "population"
 def main(folder: Path, name: str, asked: list[str]) -> None:
     """Everything that is asked for and not there yet, and the tables."""
     require_known("A problem of the thesis", name, PROBLEMS)
-    everything = (*configurations(), *(STAGES if PROBLEMS[name].hidden == NARROW else ()))
+    everything = (*configurations(), *stages_of(PROBLEMS[name]))
     for each in asked:
         require_known("What is asked for", each, (POPULATION, *everything))
     folder, problem = folder / name, PROBLEMS[name]
@@ -46,6 +48,7 @@ def main(folder: Path, name: str, asked: list[str]) -> None:
         began = time.perf_counter()
         write_json(_file(folder, each), {"results": _made(stage, each), "seconds": time.perf_counter() - began})
         report(folder, name)
+        jax.clear_caches()  # the programs of some thirty flows are more than a process may map
 
 
 def judged_flow(stage: Stage, name: str) -> dict:
@@ -69,7 +72,7 @@ def report(folder: Path, name: str) -> None:
     lines = [f"{datetime.date.today()}, {device}, `{name}`", "", *tables.table(name, rows, known)]
     for each in STAGES:
         if found(each):
-            lines += ["", f"### {each}", "", *tables.table("", found(each))]
+            lines += ["", f"### {each}", "", *tables.table("", found(each), known if each == "revisions" else None)]
     write_text(folder / "results.md", "\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)
 

@@ -35,8 +35,9 @@ _SIDE = 28
 
 @dataclasses.dataclass(frozen=True)
 class Fields:
-    """How large the fields of a problem are, by kind; `rows` of the data are seen by revised ones.
+    """How large the fields of a problem are, by kind.
 
+    - `rows`: of the data that revised ones see.  `num_revisions`: how often they do.
     - `halved`: blocks in bfloat16, for accelerators.
     """
 
@@ -44,13 +45,16 @@ class Fields:
     revised: Sizes
     plain: Sizes
     rows: int = 1024
+    num_revisions: int = 3
     halved: bool = False
 
     def architecture(self, kind: str) -> Architecture:
         """The field of a kind."""
         if kind == EQUIVARIANT:
             return Equivariant(self.equivariant, guided=False, halved=self.halved)
-        return Revised(self.revised, self.rows, halved=self.halved) if kind == REVISED else Plain(self.plain)
+        if kind == PLAIN:
+            return Plain(self.plain)
+        return Revised(self.revised, self.rows, halved=self.halved, num_revisions=self.num_revisions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +211,21 @@ PROBLEMS = {
         noises=(0.1,),
         shares=(0.5,),
         num_rows=60_000,
+    ),
+    "digits": Problem(
+        "digits",
+        (10,),
+        0.3,
+        ws.Population(num_runs=2000, num_steps=1500, learning_rate=0.02, batch_size=64),
+        (
+            ws.PopulationMatching(num_steps=1500, batch_size=64, learning_rate=2e-3, average=0.995),
+            Fields(_sizes(64, 2), _sizes(48, 2), Sizes(width=256, num_blocks=2), rows=512),
+        ),
+        (
+            ws.PopulationMatching(num_steps=5000, batch_size=64, learning_rate=1e-3),
+            Fields(_sizes(64, 2), _sizes(48, 2), Sizes(width=256, num_blocks=2), rows=512),
+        ),
+        num_generated=256,
     ),
     "diverse": Problem(
         "mnist",

@@ -6,9 +6,11 @@
 - `starts`: how many steps training takes from a flow's networks, and from random ones.
 - `scaling`: short trainings on fewer networks.
 - `sizes`: the same on networks of other widths, each with a population of its own.
+- `revisions`: short trainings of fields that revise their draft more or less often, two of each.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +32,7 @@ GUIDING_ROWS = 2000
 STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
 WIDTHS = (5, 20, 40)
+REVISIONS = (1, 2, 3, 4, 6)
 _RUNS_OF_A_WIDTH, _PARTS_OF_A_WIDTH = 1000, 4
 _NUM_STARTS = 64
 
@@ -47,9 +50,7 @@ def trained(folder: Path, problem: Problem, configuration: Configuration, train:
     """The flow of a configuration, from the folder where it is there."""
     shown = populations.shown(train, problem, configuration)
     method, store = configuration.method(problem), folder / "flows" / f"{configuration.name}-{len(train)}"
-    found = method.run(jax.random.key(2), problem.posterior(), draws=shown, store=store, resume=True)
-    assert isinstance(found, ws.PopulationFlow)
-    return found
+    return method.run(jax.random.key(2), problem.posterior(), draws=shown, store=store, resume=True)
 
 
 def transfer(stage: Stage) -> dict[str, Any]:
@@ -116,13 +117,34 @@ def sizes(stage: Stage) -> dict[str, Any]:
     return found
 
 
+def revisions(stage: Stage) -> dict[str, Any]:
+    """Networks of fields that revise so often, for two keys of the training."""
+    found, posterior = {}, stage.problem.posterior()
+    method = configurations()["euclidean-revised"].method(stage.problem)
+    for count, seed in itertools.product(REVISIONS, (0, 1)):
+        often = dataclasses.replace(method, architecture=dataclasses.replace(method.architecture, num_revisions=count))
+        store = stage.folder / "flows" / f"revised-{count}-{seed}"
+        drawn = often.run(jax.random.key(seed), posterior, draws=stage.split.train, store=store, resume=True)
+        networks = drawn.sample(jax.random.key(3), stage.problem.num_generated)
+        found[f"{count} revisions, key {seed}"] = judging.judged(networks, stage.against)
+    return found
+
+
 STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "transfer": transfer,
     "guidance": guidance,
     "starts": starts,
     "scaling": scaling,
     "sizes": sizes,
+    "revisions": revisions,
 }
+
+
+def stages_of(problem: Problem) -> tuple[str, ...]:
+    """Those that make sense for a problem."""
+    if problem.hidden != NARROW:
+        return ()
+    return tuple(STAGES) if problem.dataset == "mnist" else ("transfer", "scaling", "sizes", "revisions")
 
 
 def _flows(stage: Stage) -> dict[str, ws.PopulationFlow]:
