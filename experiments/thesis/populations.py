@@ -18,11 +18,8 @@ _HELD_OUT = 0.2
 
 def population(folder: Path, problem: Problem) -> RunSplit:
     """Networks to learn from, and those of other runs; what is in the folder is gone on with."""
-    posterior, parts = problem.training_posterior(), []
-    for part in range(problem.num_parts):
-        store, key = folder / "population" / str(part), jax.random.fold_in(jax.random.key(0), part)
-        parts.append(problem.population.run(key, posterior, store=store, resume=True))
-    return ws.split_runs(parts[0].merge(parts[1:]) if parts[1:] else parts[0], _HELD_OUT)
+    posterior, store = problem.training_posterior(), folder / "population"
+    return ws.split_runs(problem.population.run(jax.random.key(0), posterior, store=store, resume=True), _HELD_OUT)
 
 
 def shown(train: ws.Draws, problem: Problem, configuration: Configuration) -> ws.Draws:

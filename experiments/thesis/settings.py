@@ -66,7 +66,6 @@ class Problem:
     - `num_generated`: networks that are drawn to be judged.
     - `noises`: of noisy copies, in deviations of each leaf.  `shares`: of the other network in a blend of two.
     - `num_rows`: how many images, for mnist.  `moved`: whether networks train on those moved by a pixel, too.
-    - `num_parts`: populations that are trained one after the other and put together; for those that need much memory.
     """
 
     dataset: str
@@ -80,7 +79,6 @@ class Problem:
     shares: tuple[float, ...] = (0.05, 0.1, 0.2, 0.3, 0.5)
     num_rows: int | None = None
     moved: bool = False
-    num_parts: int = 1
 
     def data(self) -> ws.Dataset:
         """Rows for training the networks, and for judging them."""
@@ -182,7 +180,7 @@ PROBLEMS = {
         "mnist",
         (10,),
         0.1,
-        ws.Population(num_runs=2500, num_steps=4000, learning_rate=0.02, batch_size=128),
+        ws.Population(num_runs=12_500, num_steps=4000, learning_rate=0.02, batch_size=128),
         (
             ws.PopulationMatching(num_steps=1500, batch_size=256, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
@@ -192,7 +190,6 @@ PROBLEMS = {
             Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_rows=60_000,
-        num_parts=5,
     ),
     "modest": Problem(
         "mnist",
@@ -231,7 +228,7 @@ PROBLEMS = {
         "mnist",
         (10,),
         0.3,
-        ws.Population(num_runs=500, num_steps=30_000, learning_rate=0.005, batch_size=128),
+        ws.Population(num_runs=12_000, num_steps=30_000, learning_rate=0.005, batch_size=128),
         (
             ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
@@ -242,13 +239,12 @@ PROBLEMS = {
         ),
         num_rows=60_000,
         moved=True,
-        num_parts=12,
     ),
     "deep": Problem(
         "mnist",
         (32, 32),
         0.2,
-        ws.Population(num_runs=500, num_steps=4000, learning_rate=0.01, batch_size=128),
+        ws.Population(num_runs=4000, num_steps=4000, learning_rate=0.01, batch_size=128),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
@@ -259,7 +255,6 @@ PROBLEMS = {
         ),
         num_generated=256,
         num_rows=60_000,
-        num_parts=8,
     ),
     "small": Problem(
         "breast_cancer",

@@ -32,8 +32,8 @@ GUIDING_ROWS = 2000
 STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
 WIDTHS = (5, 20, 40)
-REVISIONS = (1, 2, 3, 4, 6)
-_RUNS_OF_A_WIDTH, _PARTS_OF_A_WIDTH = 1000, 4
+REVISIONS = (1, 2, 3)
+_RUNS_OF_A_WIDTH = 4000
 _NUM_STARTS = 64
 
 
@@ -107,7 +107,7 @@ def sizes(stage: Stage) -> dict[str, Any]:
     found, configuration = {}, configurations()["euclidean-revised"]
     runs = dataclasses.replace(stage.problem.population, num_runs=_RUNS_OF_A_WIDTH)
     for width in WIDTHS:
-        problem = dataclasses.replace(stage.problem, hidden=(width,), population=runs, num_parts=_PARTS_OF_A_WIDTH)
+        problem = dataclasses.replace(stage.problem, hidden=(width,), population=runs)
         folder = stage.folder / f"width-{width}"
         split = populations.population(folder, problem)
         against = judging.known(folder, problem, split)

@@ -7,9 +7,10 @@ import pytest
 from tests.cli.test_flow import prior_draws, save_run
 
 import weightscape as ws
-from weightscape.cli.flow_population import GEOMETRIES, population_method
+from weightscape.cli.flow_population import GEOMETRIES, population_method, small_sizes
 from weightscape.cli.main import run_command
 from weightscape.evaluate import function_features, memorisation
+from weightscape.flow import Equivariant
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_a_flow_learns_from_it_and_is_judged_by_other_runs(run, tmp_path, capsys
 @pytest.mark.slow
 def test_a_flow_by_loss_tells_what_was_asked_for_and_what_came(run, tmp_path, capsys):
     options = ["--steps", "20", "--width", "8", "--draws", "12", "--out", str(tmp_path)]
-    assert run_command(["flow", str(run), *options, "--given", "loss"]) == 0
+    assert run_command(["flow", str(run), *options, "--given", "loss", "--revisions", "0"]) == 0
     result, population = json.loads((tmp_path / "result.json").read_text()), ws.Draws.load(run)
     posterior = population.model.condition(ws.data.load("iris").train)
     losses = ws.flow.mean_losses(posterior, ws.split_runs(population, 0.2).train)
@@ -63,11 +64,17 @@ def test_a_flow_by_loss_tells_what_was_asked_for_and_what_came(run, tmp_path, ca
 
 
 def test_geometries_have_their_names_and_shifts_on_spheres_by_theirs():
-    named = {name: population_method(name, 10, 8, 1, None).geometry for name in GEOMETRIES}
+    named = {name: population_method(name, 10, small_sizes(8, 1), None, 0).geometry for name in GEOMETRIES}
     for name, geometry in named.items():
         kind, _, option = name.partition("-")
         assert (type(geometry).__name__.lower(), getattr(geometry, "with_shifts", False)) == (kind, bool(option))
     assert {"geometric-with-shifts", "normalized-with-shifts"} < set(named)
+
+
+def test_fields_look_at_the_data_as_often_as_they_are_told_to():
+    of = lambda count: population_method("euclidean", 10, small_sizes(8, 1), None, count).architecture
+    assert isinstance(of(0), Equivariant) and not of(0).looks_at_data
+    assert [of(count).num_revisions for count in (1, 3)] == [1, 3] and of(1).looks_at_data
 
 
 def test_mistakes_are_one_line(tmp_path, capsys):

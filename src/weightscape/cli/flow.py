@@ -19,6 +19,7 @@ from weightscape.cli.flow_population import (
     population_method,
     population_report,
     population_result,
+    small_sizes,
 )
 from weightscape.cli.opened_run import OpenedRun, open_run
 from weightscape.cli.options import OutFolder, ProgressName, Quiet, RunFolder, Seed
@@ -52,6 +53,12 @@ GeometryName = Annotated[
 Given = Annotated[
     str | None, typer.Option("--given", help="Of a flow over a population: loss, to draw networks of a loss.")
 ]
+Revisions = Annotated[
+    int,
+    typer.Option(
+        "--revisions", min=0, help="Of a flow over a population: how often the field looks at the data; 0 for never."
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in the folder, or begin one.")]
 
 
@@ -62,8 +69,9 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     steps: NumSteps = 3000,
     width: Width = 16,
     blocks: Blocks = 1,
-    geometry: GeometryName = "geometric",
+    geometry: GeometryName = "geometric-with-shifts",
     given: Given = None,
+    revisions: Revisions = 3,
     out: OutFolder = None,
     seed: Seed = 0,
     resume: Resume = False,
@@ -82,7 +90,7 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     folder, opened = result_folder(out, run, FLOW), open_run(run)
     if opened.draws.facts.get("method") == POPULATION:
         require(correct is None, "`--correct` is for posteriors, and a population must have none", correct, _LEAVE)
-        method = population_method(geometry, steps, width, blocks, given)
+        method = population_method(geometry, steps, small_sizes(width, blocks), given, revisions)
         _flow_over_population(opened, method, Wanted(folder, draws, seed, resume), screen)
         return
     require(given is None, "`--given` is for populations, and a posterior must have none", given, _LEAVE)

@@ -15,7 +15,15 @@ from weightscape.core import PRNGKey
 from weightscape.core.checks import require_known
 from weightscape.draws import Draws
 from weightscape.evaluate import Memorisation, function_features, memorisation, scores, weight_features
-from weightscape.flow import Equivariant, Euclidean, Geometric, Normalized, PopulationFlow, PopulationMatching
+from weightscape.flow import (
+    Equivariant,
+    Euclidean,
+    Geometric,
+    Normalized,
+    PopulationFlow,
+    PopulationMatching,
+    Revised,
+)
 from weightscape.inference import split_runs
 from weightscape.metanet import Sizes
 from weightscape.predictive import predict
@@ -51,22 +59,30 @@ class Judged(NamedTuple):
 
 
 def population_method(
-    geometry: str, num_steps: int, width: int, num_blocks: int, given: str | None
+    geometry: str, num_steps: int, sizes: Sizes, given: str | None, num_revisions: int
 ) -> PopulationMatching:
-    """Flow matching that two cores finish in minutes, for small networks."""
+    """Flow matching that two cores finish in minutes, for small networks.
+
+    - `num_revisions`: how often the field looks at the data; 0 for one that does not.
+    """
     require_known("`--geometry`", geometry, GEOMETRIES)
     if given is not None:
         require_known("`--given`", given, CONDITIONS)
-    sizes = Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
+    blind, looking = Equivariant(sizes, guided=False), Revised(sizes, num_revisions=max(1, num_revisions))
     return PopulationMatching(
         GEOMETRIES[geometry],
         num_steps=num_steps,
         batch_size=64,
         learning_rate=3e-3,
         average=0.995,
-        architecture=Equivariant(sizes, guided=False),
+        architecture=looking if num_revisions else blind,
         conditions=None if given is None else CONDITIONS[given](),
     )
+
+
+def small_sizes(width: int, num_blocks: int) -> Sizes:
+    """A metanet's sizes, from two of them."""
+    return Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
 
 
 def judge_population(
