@@ -104,6 +104,17 @@ def test_features_of_equivalent_networks_are_the_same(population):
     assert memorisation(weight_features(copies, draws), weights[:4], weights[4:]).z_u < -2
 
 
+def test_units_that_training_has_shrunk_to_nothing_do_not_set_distances(population):
+    """A unit of weights 1e-14 and shift 1e-9, which does nothing, has features of the size that others have."""
+    draws, _ = population
+    layer = draws.params.network["layer0"]
+    weight, bias = (np.array(layer[name]) for name in ("weight", "bias"))
+    weight[0, :, :, 1], bias[0, :, 1] = 1e-14, 1e-9
+    params = draws.params._replace(network={**draws.params.network, "layer0": {"weight": weight, "bias": bias}})
+    features = weight_features(dataclasses.replace(draws, params=params), draws)
+    assert np.max(np.abs(features[0])) < 2 * np.max(np.abs(features[1:]))
+
+
 def test_baselines_are_copies_with_noise_and_means(population):
     draws, x = population
     flat = lambda each: np.concatenate(
