@@ -7,10 +7,10 @@ import pytest
 from tests.cli.test_flow import prior_draws, save_run
 
 import weightscape as ws
-from weightscape.cli.flow_population import GEOMETRIES, population_method, small_sizes
+from weightscape.cli.flow_population import GEOMETRIES, population_method
 from weightscape.cli.main import run_command
 from weightscape.evaluate import function_features, memorisation
-from weightscape.flow import Equivariant
+from weightscape.flow import Equivariant, small_sizes
 
 
 @pytest.fixture(scope="module")

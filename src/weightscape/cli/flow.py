@@ -19,7 +19,6 @@ from weightscape.cli.flow_population import (
     population_method,
     population_report,
     population_result,
-    small_sizes,
 )
 from weightscape.cli.opened_run import OpenedRun, open_run
 from weightscape.cli.options import OutFolder, ProgressName, Quiet, RunFolder, Seed
@@ -28,7 +27,7 @@ from weightscape.cli.run_folder import clear
 from weightscape.cli.screen import Screen
 from weightscape.core import PRNGKey
 from weightscape.core.checks import require, require_known
-from weightscape.flow import Flow, FlowMatching, PopulationMatching, small_flow
+from weightscape.flow import Flow, FlowMatching, PopulationMatching, small_flow, small_sizes
 from weightscape.posterior import Posterior
 from weightscape.report.numbers import duration
 

@@ -1,6 +1,5 @@
 """`weightscape flow` on a population: a flow over trained networks, judged by networks of runs that it has not seen."""
 
-import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,11 +77,6 @@ def population_method(
         architecture=looking if num_revisions else blind,
         conditions=None if given is None else CONDITIONS[given](),
     )
-
-
-def small_sizes(width: int, num_blocks: int) -> Sizes:
-    """A metanet's sizes, from two of them."""
-    return Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
 
 
 def judge_population(

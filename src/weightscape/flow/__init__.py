@@ -2,7 +2,7 @@
 
 from weightscape.flow import flow_files as _flow_files  # noqa: F401  makes flows storable
 from weightscape.flow import population_files as _population_files  # noqa: F401  makes flows storable
-from weightscape.flow.after import FlowAfter, small_flow
+from weightscape.flow.after import FlowAfter, small_flow, small_sizes
 from weightscape.flow.alignment import Aligned
 from weightscape.flow.architecture import Architecture, Equivariant, Plain, Principal, Revised
 from weightscape.flow.conditions import ByLabel, ByLoss, ByProperty, Conditions, mean_losses
@@ -113,6 +113,7 @@ __all__ = [
     "prior_draws",
     "prior_of",
     "small_flow",
+    "small_sizes",
     "source_of",
     "transfer",
     "tuned_landing",

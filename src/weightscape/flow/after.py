@@ -36,17 +36,21 @@ def small_flow(num_steps: int = 3000, width: int = 16, num_blocks: int = 1) -> F
 
     J is not measured on the way: that would take as long as the training.
     """
-    sizes = Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
     return FlowMatching(
         num_steps=num_steps,
         batch_size=64,
         learning_rate=3e-3,
         average=0.995,
         num_leapfrog=32,
-        architecture=Equivariant(sizes),
+        architecture=Equivariant(small_sizes(width, num_blocks)),
         solver=FixedSteps(_NUM_SOLVER_STEPS),
         gap_every=0,
     )
+
+
+def small_sizes(width: int, num_blocks: int) -> Sizes:
+    """The sizes of a small metanet, from two of them."""
+    return Sizes(width=width, edge_width=max(1, width // 4), num_blocks=num_blocks, num_heads=math.gcd(width, 4))
 
 
 @registered("flow.FlowAfter")
