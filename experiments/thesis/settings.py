@@ -38,6 +38,7 @@ class Fields:
     """How large the fields of a problem are, by kind.
 
     - `rows`: of the data that revised ones see.  `num_revisions`: how often they do.
+    - `num_products`: with the curvature, for the Newton step that they are shown each time.
     - `halved`: blocks in bfloat16, for accelerators.
     """
 
@@ -46,6 +47,7 @@ class Fields:
     plain: Sizes
     rows: int = 1024
     num_revisions: int = 3
+    num_products: int = 8
     halved: bool = False
 
     def architecture(self, kind: str) -> Architecture:
@@ -54,7 +56,8 @@ class Fields:
             return Equivariant(self.equivariant, guided=False, halved=self.halved)
         if kind == PLAIN:
             return Plain(self.plain)
-        return Revised(self.revised, self.rows, halved=self.halved, num_revisions=self.num_revisions)
+        looks = {"num_revisions": self.num_revisions, "num_products": self.num_products}
+        return Revised(self.revised, self.rows, halved=self.halved, **looks)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,7 +231,7 @@ PROBLEMS = {
         "mnist",
         (10,),
         0.3,
-        ws.Population(num_runs=12_000, num_steps=30_000, learning_rate=0.005, batch_size=128),
+        ws.Population(num_runs=25_000, num_steps=30_000, learning_rate=0.005, batch_size=128, share_batches=True),
         (
             ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
@@ -244,7 +247,7 @@ PROBLEMS = {
         "mnist",
         (32, 32),
         0.2,
-        ws.Population(num_runs=4000, num_steps=4000, learning_rate=0.01, batch_size=128),
+        ws.Population(num_runs=12_000, num_steps=8000, learning_rate=0.01, batch_size=128, share_batches=True),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),

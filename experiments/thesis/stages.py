@@ -33,6 +33,10 @@ STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
 WIDTHS = (5, 20, 40)
 REVISIONS = (1, 2, 3)
+SOLVER_STEPS = (1, 2, 4, 8, 24)
+EVALUATIONS = 3  # of a velocity in each step of the solver's scheme
+_CURVATURE_ROWS = 2048
+_BATCH = 128
 _RUNS_OF_A_WIDTH = 4000
 _NUM_STARTS = 64
 
@@ -117,6 +121,30 @@ def sizes(stage: Stage) -> dict[str, Any]:
     return found
 
 
+def costs(stage: Stage) -> dict[str, Any]:
+    """Networks drawn in fewer steps of the solver, and those that as many rows train from random starts."""
+    found, drawn = {}, _flows(stage)["euclidean-revised-long"]
+    train, test = _parts(stage.problem.data())
+    posterior = posterior_on(train, stage.problem.hidden, stage.problem.prior)
+    for count in SOLVER_STEPS:
+        quick = dataclasses.replace(drawn, solver=flow.FixedSteps(count))
+        num_rows = EVALUATIONS * count * _rows_of_a_look(drawn.method.architecture)
+        found[f"drawn in {count} steps, {num_rows:,} rows"] = _scored(quick, stage, test)
+        num_steps = max(1, num_rows // _BATCH)
+        runs = dataclasses.replace(
+            stage.problem.population, num_runs=_NUM_STARTS, num_steps=num_steps, batch_size=_BATCH, share_batches=True
+        )
+        ended = runs.run(jax.random.key(7), posterior)
+        found[f"trained in {num_steps:,} steps, as many rows"] = _of_networks(ended, test)
+    return found
+
+
+def _rows_of_a_look(field: flow.Revised) -> int:
+    """How many rows a field differentiates for one velocity; a product with the curvature counts as a gradient."""
+    assert field.rows is not None
+    return field.num_revisions * (field.rows + field.num_products * min(field.rows, _CURVATURE_ROWS))
+
+
 def revisions(stage: Stage) -> dict[str, Any]:
     """Networks of fields that revise so often, for two keys of the training."""
     found, posterior = {}, stage.problem.posterior()
@@ -137,6 +165,7 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "scaling": scaling,
     "sizes": sizes,
     "revisions": revisions,
+    "costs": costs,
 }
 
 

@@ -129,6 +129,8 @@ class Revised(Architecture):
     - `rows`: from how many rows of the data, evenly spaced, the gradient is taken; None for all.
     - `halved`: whether their blocks work in bfloat16, as in `Equivariant`.
     - `num_revisions`: how often the draft is revised, by the same metanet, each time with a new gradient.
+    - `num_products`: how many products with the curvature lead to the Newton step that it is shown beside the gradient;
+      0 for no such step.
 
     For populations: networks that training ends in have small gradients, which an error of a draft has not.
     """
@@ -137,10 +139,12 @@ class Revised(Architecture):
     rows: int | None = eqx.field(static=True, default=1024)
     halved: bool = eqx.field(static=True, default=False)
     num_revisions: int = eqx.field(static=True, default=1)
+    num_products: int = eqx.field(static=True, default=0)
 
     def __check_init__(self):
         require_count("`rows` of Revised", 1 if self.rows is None else self.rows)
         require_count("`num_revisions` of Revised", self.num_revisions)
+        require_count("`num_products` of Revised", self.num_products, least=0)
 
     @property
     def looks_at_data(self) -> bool:
@@ -153,12 +157,13 @@ class Revised(Architecture):
         key_draft, key_revision = jax.random.split(key)
         options: dict[str, Any] = {"block_type": jnp.bfloat16 if self.halved else None}
         draft = Metanet(key_draft, setting.symmetry, _zeros(setting), sizes=self.sizes, **options)
-        told = dataclasses.replace(self.sizes, context_size=self.sizes.context_size + 1)
-        options |= {"sizes": told, "num_companions": 2}
+        num_shown = 1 + (self.num_products > 0)
+        told = dataclasses.replace(self.sizes, context_size=self.sizes.context_size + num_shown)
+        options |= {"sizes": told, "num_companions": 1 + num_shown}
         revision = Metanet(key_revision, setting.symmetry, _zeros(setting), **options)
         sight = Fixed(Sight(self.seen(setting.target)))
         layout = setting.target.source.layout
-        return RevisedField(draft, revision, setting.path, sight, layout, self.num_revisions)
+        return RevisedField(draft, revision, setting.path, sight, layout, self.num_revisions, self.num_products)
 
     def seen(self, target: Target) -> Target:
         return _with_rows(target, self.rows)

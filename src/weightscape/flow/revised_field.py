@@ -3,7 +3,8 @@
     v₀(t, z)                                              the draft, of a first metanet
     x̂ₖ = where the path leads from z with vₖ              for the straight path z + (1 − t) vₖ
     g  = ∇ log L(x̂ₖ),   ρ² = the mean of g²               what the data say of that network
-    vₖ₊₁(t, z) = vₖ + w(t, z; x̂ₖ, g / ρ, log ρ)           a revision, of a second metanet, the same each time
+    δ  = Newton's step from x̂ₖ,   σ² = the mean of δ²     where they would have it (`newton`), if that is wanted
+    vₖ₊₁(t, z) = vₖ + w(t, z; x̂ₖ, g / ρ, log ρ, δ / σ, log σ)      a revision, of a second metanet, the same each time
 
 The last is the field's velocity, and all are trained to be the rate of the path (`Field.tries`). Each learns from its
 own error alone: what came before is held fixed where a revision looks at it, so that training differentiates no
@@ -27,13 +28,17 @@ from jaxtyping import Array, Float
 from weightscape.core.layout import Layout
 from weightscape.core.types import Scalar, Tree
 from weightscape.flow.fields import Field
+from weightscape.flow.newton import newton_step
 from weightscape.flow.paths import Path
 from weightscape.metanet import Metanet
 from weightscape.metanet.fixed import Fixed
 
 
 class RevisedField(Field):
-    """v₀ and w, the path that says where a velocity leads to, the data in sight, and how often w revises."""
+    """v₀ and w, the path that says where a velocity leads to, the data in sight, and how often w revises.
+
+    - `num_products`: how many products with the curvature Newton's step takes; 0 where w is shown none.
+    """
 
     draft: Metanet
     revision: Metanet
@@ -41,6 +46,7 @@ class RevisedField(Field):
     sight: Fixed
     layout: Layout = eqx.field(static=True)
     num_revisions: int = eqx.field(static=True, default=1)
+    num_products: int = eqx.field(static=True, default=0)
 
     def __call__(
         self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
@@ -63,13 +69,16 @@ class RevisedField(Field):
 
     def _seen(
         self, time: Scalar, z: Float[Array, " weight"], tried: Float[Array, " weight"], context: Array | None
-    ) -> tuple[Float[Array, " context"], tuple[Tree, Tree]]:
-        """What a revision is told of a try: log ρ after the context, and the trees of x̂ and g / ρ."""
+    ) -> tuple[Float[Array, " context"], tuple[Tree, ...]]:
+        """What a revision is told of a try: log ρ and log σ after the context, and the trees of x̂, g / ρ and δ / σ."""
         ahead = self.path.leads_to(time, z, self.path.tangent(z, tried))
-        gradient = self._gradient(ahead)
-        size = jnp.sqrt(jnp.mean(gradient**2) + jnp.finfo(z.dtype).tiny)
-        heard = jnp.log(size)[None] if context is None else jnp.append(context, jnp.log(size))
-        return heard, (self.layout.unflatten(ahead), self.layout.unflatten(gradient / size))
+        shown = [self._gradient(ahead)]
+        if self.num_products:
+            shown.append(newton_step(self.sight.value.target, ahead, shown[0], self.num_products))
+        sizes = [jnp.sqrt(jnp.mean(each**2) + jnp.finfo(z.dtype).tiny) for each in shown]
+        heard = jnp.log(jnp.stack(sizes))
+        trees = map(self.layout.unflatten, (ahead, *(each / size for each, size in zip(shown, sizes, strict=True))))
+        return heard if context is None else jnp.append(context, heard), tuple(trees)
 
     def _gradient(self, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """That of the mean log likelihood of a row."""

@@ -54,12 +54,16 @@ class State(NamedTuple):
 
 
 class Ascent(Walk):
-    """One optimisation step; `learning_rate` is η, `num_steps` is n, `batch_size` is B (None: all points)."""
+    """One optimisation step; `learning_rate` is η, `num_steps` is n, `batch_size` is B (None: all points).
+
+    - `key_rows`: where all members take the same points at each step, what these come from; None where each has its own.
+    """
 
     posterior: Posterior
     learning_rate: Array
     num_steps: Array
     batch_size: int | None = eqx.field(static=True)
+    key_rows: PRNGKey | None = None
 
     def init(self, position: Position) -> State:
         """Start at a position."""
@@ -67,7 +71,8 @@ class Ascent(Walk):
 
     def step(self, key: PRNGKey, state: State, index: Array) -> tuple[State, Scalar]:
         """The next state, and the (estimated) log density at the old one."""
-        log_density, gradient = jax.value_and_grad(self._objective)(state.position, key)
+        key_batch = key if self.key_rows is None else jax.random.fold_in(self.key_rows, index)
+        log_density, gradient = jax.value_and_grad(self._objective)(state.position, key_batch)
         direction, moments = optax.scale_by_adam().update(gradient, state.moments)
         rate = 0.5 * self.learning_rate * (1 + jnp.cos(jnp.pi * index / self.num_steps))
         position = tree.add(state.position, tree.scale(rate, direction))

@@ -14,6 +14,7 @@ import math
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float, Int
 
 from weightscape.core import PRNGKey, registered, tree
@@ -36,6 +37,8 @@ class Population(Method):
     - `last_rate`: η_last; must be positive where there are several iterates.
     - `num_steps`, `learning_rate`: n and η of the cosine schedule.
     - `batch_size`: points in each gradient; None takes all.
+    - `share_batches`: whether all runs take the same points at each step. One product then serves all of them, several
+      times as fast on accelerators, and runs differ by their starts alone.
     """
 
     num_runs: int = eqx.field(static=True, default=100)
@@ -45,6 +48,7 @@ class Population(Method):
     num_steps: int = eqx.field(static=True, default=2000)
     learning_rate: Float[Array, ""] = eqx.field(default=0.02, converter=number)
     batch_size: int | None = eqx.field(static=True, default=None)
+    share_batches: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         Training(self.num_runs, self.num_steps, self.learning_rate, self.batch_size).check("Population")
@@ -62,9 +66,10 @@ class Population(Method):
 
     def approximate(self, key: PRNGKey, posterior: Posterior, around: Circumstances) -> Draws:
         require_gradient(posterior, "Population")
-        training = Ascent(posterior, self.learning_rate, number(self.num_steps), self.batch_size)
+        key, key_rows = jax.random.split(key) if self.share_batches else (key, None)
+        training = Ascent(posterior, self.learning_rate, number(self.num_steps), self.batch_size, key_rows)
         # A cosine over infinitely many steps stays at its top.
-        onwards = Ascent(posterior, self.last_rate, number(math.inf), self.batch_size)
+        onwards = Ascent(posterior, self.last_rate, number(math.inf), self.batch_size, key_rows)
         schedule = Schedule(self.num_runs, self.num_draws, self.num_steps, self.every)
         return run_chains(key, self, _Optimiser(posterior, training, onwards), schedule, around)
 

@@ -1,0 +1,94 @@
+"""Newton's step from a network towards the nearest one that training may end in.
+
+    δ ≈ (H + Λ)⁻¹ ∇ log p(D, θ(z)),      H = Jᵀ (−∂² log p(y | f)) J,      Λ = −∇² log p(θ(z))
+
+with f the network's outputs (beside the likelihood's own parameters) and J their derivative by z. Nothing of the size of
+H is made: conjugate gradients take k products with it, start at zero, and stop where they meet a direction in which the
+density does not bend downwards. They commute with every rotation of z, so δ moves as z does under permutations and signs.
+
+H is a mean over rows, and a mean over a few thousand of them serves as well: each product takes as many as that.
+Reference: Martens (2010), Deep learning via Hessian-free optimization.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from weightscape.core.types import Scalar, Tree
+from weightscape.flow.target import Target
+
+_MOST_ROWS = 2048
+
+Product = Callable[[Float[Array, " weight"]], Float[Array, " weight"]]
+
+
+def newton_step(
+    target: Target, z: Float[Array, " weight"], gradient: Float[Array, " weight"], num_products: int
+) -> Float[Array, " weight"]:
+    """δ after so many products with the curvature.
+
+    - `gradient`: that of the likelihood at z, for one row on average; the prior's is added here.
+    """
+    num_rows = target.posterior.num_points * target.posterior.likelihood_power
+    log_prior = lambda z: _log_prior(target, z) / num_rows
+    curvature, prior_gradient = _curvature(target, z), jax.grad(log_prior)
+    bends = lambda v: curvature(v) - jax.jvp(prior_gradient, (z,), (v,))[1]
+    return conjugate_gradients(bends, gradient + prior_gradient(z), num_products)
+
+
+def conjugate_gradients(
+    product: Product, wanted: Float[Array, " weight"], num_products: int
+) -> Float[Array, " weight"]:
+    """x with A x ≈ `wanted`, the best among combinations of `wanted`, A `wanted`, …; where vᵀAv ≤ 0, the x so far."""
+
+    def step(at: _Search, _: None) -> tuple[_Search, None]:
+        changed = product(at.direction)
+        bend = jnp.sum(at.direction * changed)
+        length = jnp.where(bend > 0, at.square / jnp.where(bend > 0, bend, 1), 0)
+        residual = at.residual - length * changed
+        square = jnp.sum(residual**2)
+        share = jnp.where(at.square > 0, square / jnp.where(at.square > 0, at.square, 1), 0)
+        return _Search(at.x + length * at.direction, residual, residual + share * at.direction, square), None
+
+    begin = _Search(jnp.zeros_like(wanted), wanted, wanted, jnp.sum(wanted**2))
+    return jax.lax.scan(step, begin, None, length=num_products)[0].x
+
+
+class _Search(NamedTuple):
+    """x so far, what is missing of `wanted`, where to go next, and the square of what is missing."""
+
+    x: Float[Array, " weight"]
+    residual: Float[Array, " weight"]
+    direction: Float[Array, " weight"]
+    square: Scalar
+
+
+def _curvature(target: Target, z: Float[Array, " weight"]) -> Product:
+    """v ↦ H v, for one row on average."""
+    posterior = target.posterior
+    few = slice(None, None, -(-posterior.num_points // _MOST_ROWS))
+    x, y = posterior.x[few], posterior.y[few]
+
+    def outputs(z: Float[Array, " weight"]) -> Tree:
+        parameters = posterior.constrain(target.source.position(z))
+        return posterior.model.network.apply(parameters.network, x), parameters.likelihood
+
+    def loss(found: Tree) -> Scalar:
+        return -jnp.mean(posterior.model.likelihood.log_density(found[0], y, found[1]))
+
+    found, back = jax.vjp(outputs, z)
+
+    def product(v: Float[Array, " weight"]) -> Float[Array, " weight"]:
+        change = jax.jvp(outputs, (z,), (v,))[1]
+        return back(jax.jvp(jax.grad(loss), (found,), (change,))[1])[0]
+
+    return product
+
+
+def _log_prior(target: Target, z: Float[Array, " weight"]) -> Scalar:
+    """log p(θ)^γ |det J| at z."""
+    placed = target.posterior.model.place(target.source.position(z))
+    return target.posterior.prior_power * placed.log_prior + placed.log_jacobian
