@@ -231,7 +231,7 @@ PROBLEMS = {
         "mnist",
         (10,),
         0.3,
-        ws.Population(num_runs=25_000, num_steps=30_000, learning_rate=0.005, batch_size=128, share_batches=True),
+        ws.Population(num_runs=15_000, num_steps=30_000, learning_rate=0.005, batch_size=128, share_batches=True),
         (
             ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),

@@ -2,9 +2,10 @@
 
     δ ≈ (H + Λ)⁻¹ ∇ log p(D, θ(z)),      H = Jᵀ (−∂² log p(y | f)) J,      Λ = −∇² log p(θ(z))
 
-with f the network's outputs (beside the likelihood's own parameters) and J their derivative by z. Nothing of the size of
-H is made: conjugate gradients take k products with it, start at zero, and stop where they meet a direction in which the
-density does not bend downwards. They commute with every rotation of z, so δ moves as z does under permutations and signs.
+with f the network's outputs (beside the likelihood's own parameters) and J their derivative by z. Nothing of the size
+of H is made: conjugate gradients take k products with it, start at zero, and stop where they meet a direction in which
+the density does not bend downwards. They commute with every rotation of z, so under permutations and signs δ moves as z
+does.
 
 H is a mean over rows, and a mean over a few thousand of them serves as well: each product takes as many as that.
 Reference: Martens (2010), Deep learning via Hessian-free optimization.

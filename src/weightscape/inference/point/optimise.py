@@ -56,7 +56,7 @@ class State(NamedTuple):
 class Ascent(Walk):
     """One optimisation step; `learning_rate` is η, `num_steps` is n, `batch_size` is B (None: all points).
 
-    - `key_rows`: where all members take the same points at each step, what these come from; None where each has its own.
+    - `key_rows`: what the points come from where all members take the same ones; None where each takes its own.
     """
 
     posterior: Posterior
