@@ -247,7 +247,7 @@ PROBLEMS = {
         "mnist",
         (32, 32),
         0.2,
-        ws.Population(num_runs=12_000, num_steps=8000, learning_rate=0.01, batch_size=128, share_batches=True),
+        ws.Population(num_runs=8000, num_steps=6000, learning_rate=0.01, batch_size=128, share_batches=True),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
