@@ -1,6 +1,7 @@
 """The population of a problem: trained once, split by run, and re-based for fields that know no symmetry."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 from experiments.thesis.settings import PLAIN, Configuration, Problem
 
 import weightscape as ws
+from weightscape.core import JsonLines
 from weightscape.geometry import unit_scales
 from weightscape.inference.point import RunSplit
 from weightscape.symmetry import of_function
@@ -18,8 +20,9 @@ _HELD_OUT = 0.2
 
 def population(folder: Path, problem: Problem) -> RunSplit:
     """Networks to learn from, and those of other runs; what is in the folder is gone on with."""
-    posterior, store = problem.training_posterior(), folder / "population"
-    return ws.split_runs(problem.population.run(jax.random.key(0), posterior, store=store, resume=True), _HELD_OUT)
+    posterior, kept = problem.training_posterior(), {"store": folder / "population", "resume": True}
+    runs = problem.population.run(jax.random.key(0), posterior, **kept, progress=JsonLines(sys.stderr))
+    return ws.split_runs(runs, _HELD_OUT)
 
 
 def shown(train: ws.Draws, problem: Problem, configuration: Configuration) -> ws.Draws:

@@ -237,7 +237,7 @@ PROBLEMS = {
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
-            ws.PopulationMatching(num_steps=8000, batch_size=512, learning_rate=1e-3),
+            ws.PopulationMatching(num_steps=3500, batch_size=512, learning_rate=1e-3),
             Fields(_sizes(512, 4), _sizes(384, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_rows=60_000,
@@ -247,17 +247,18 @@ PROBLEMS = {
         "mnist",
         (32, 32),
         0.2,
-        ws.Population(num_runs=8000, num_steps=6000, learning_rate=0.01, batch_size=128, share_batches=True),
+        ws.Population(num_runs=6000, num_steps=10_000, learning_rate=0.01, batch_size=128, share_batches=True),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
             Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         (
-            ws.PopulationMatching(num_steps=6000, batch_size=128, learning_rate=1e-3),
+            ws.PopulationMatching(num_steps=4000, batch_size=128, learning_rate=1e-3),
             Fields(_sizes(384, 4), _sizes(256, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
         ),
         num_generated=256,
         num_rows=60_000,
+        moved=True,
     ),
     "small": Problem(
         "breast_cancer",

@@ -11,6 +11,7 @@
 
 import dataclasses
 import itertools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from experiments.thesis.settings import REVISED, Configuration, Problem, configu
 
 import weightscape as ws
 from weightscape import evaluate, flow
+from weightscape.core import JsonLines
 from weightscape.data.images import fashion_mnist
 from weightscape.inference.point import RunSplit
 
@@ -54,7 +56,8 @@ def trained(folder: Path, problem: Problem, configuration: Configuration, train:
     """The flow of a configuration, from the folder where it is there."""
     shown = populations.shown(train, problem, configuration)
     method, store = configuration.method(problem), folder / "flows" / f"{configuration.name}-{len(train)}"
-    return method.run(jax.random.key(2), problem.posterior(), draws=shown, store=store, resume=True)
+    kept = {"store": store, "resume": True, "progress": JsonLines(sys.stderr)}
+    return method.run(jax.random.key(2), problem.posterior(), draws=shown, **kept)
 
 
 def transfer(stage: Stage) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def _settle_scales(symmetry: Symmetry, params: Tree, *, with_shifts: bool) -> El
     for pivot in scale_pivots(symmetry, with_shifts=with_shifts):
         weights = joined_weights(symmetry, params, pivot.group, pivot.members, after=element)
         sizes = _sizes(weights, pivot.joint)
-        usable = (sizes > 0) & jnp.isfinite(sizes)
+        # One over a size below the smallest normal number is infinite; some devices take such sizes for zero anyway.
+        usable = (sizes >= jnp.finfo(sizes.dtype).tiny) & jnp.isfinite(sizes)
         log_scales = -jnp.log(jnp.where(usable, sizes, 1.0))
         element = _rescaled(element, pivot, log_scales)
     return element
