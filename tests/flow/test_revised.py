@@ -24,6 +24,7 @@ from weightscape.symmetry import of_function
 pytestmark = pytest.mark.usefixtures("x64")
 KEY = jax.random.key(0)
 GEOMETRIES = pytest.mark.parametrize("geometry", [Euclidean(), Geometric()], ids=lambda each: type(each).__name__)
+PRODUCTS = pytest.mark.parametrize("num_products", [0, 2], ids=lambda count: f"{count} products")
 
 
 def posterior(seed=0):
@@ -42,9 +43,9 @@ def relu_posterior(seed=0):
     )
 
 
-def flow_over(target, geometry, rows=None, num_revisions=1):
+def flow_over(target, geometry, rows=None, *, sizes=tiny.SIZES, **options):
     """A flow whose numbers are all different from zero."""
-    architecture = Revised(tiny.SIZES, rows, num_revisions=num_revisions)
+    architecture = Revised(sizes, rows, **options)
     method = ws.PopulationMatching(
         geometry, architecture=architecture, solver=FixedSteps(3, diffrax.Euler(), num_nodes=2)
     )
@@ -56,20 +57,24 @@ def flow_over(target, geometry, rows=None, num_revisions=1):
     return tiny.shaken(method.flow(Header.of(target), target, model, source))
 
 
+@PRODUCTS
 @GEOMETRIES
-def test_it_commutes_with_permutations(geometry):
+def test_it_commutes_with_permutations(geometry, num_products):
     target = relu_posterior()
-    flow, symmetry = flow_over(target, geometry, num_revisions=2), of_function(target).without_scaling()
+    flow = flow_over(target, geometry, num_revisions=2, num_products=num_products)
+    symmetry = of_function(target).without_scaling()
     z, layout, element = flow.source.sample(KEY), flow.source.layout, symmetry.random(jax.random.key(1))
     moved = lambda vector: layout.flatten(symmetry.apply(layout.unflatten(vector), element))
     assert not np.allclose(moved(z), z)
     np.testing.assert_allclose(flow.model(0.4, moved(z)), moved(flow.model(0.4, z)), atol=1e-12)
 
 
+@PRODUCTS
 @pytest.mark.parametrize("num_revisions", [1, 3])
-def test_revisions_see_the_gradient_where_what_came_before_leads_to(num_revisions):
-    """With w = the gradient's direction alone, a revision is g / ρ at x̂, which is computed here by hand."""
-    flow = flow_over(posterior(), Euclidean(), num_revisions=num_revisions)
+def test_revisions_see_what_the_data_say_where_what_came_before_leads_to(num_revisions, num_products):
+    """g and δ at x̂ are computed here by hand. The metanets have a block, which is what hears log ρ and log σ."""
+    options = {"num_revisions": num_revisions, "num_products": num_products}
+    flow = flow_over(posterior(), Euclidean(), sizes=tiny.DEEP, **options)
     field, z, time = flow.model, flow.source.sample(KEY), 0.3
     tries = field.tries(time, z)
     assert len(tries) == 1 + num_revisions
@@ -82,11 +87,23 @@ def test_revisions_see_the_gradient_where_what_came_before_leads_to(num_revision
 def _revised_by_hand(flow, time, z, tried):
     field, ahead = flow.model, z + (1 - time) * tried
     mean = lambda z: jnp.mean(jax.scipy.stats.norm.logpdf(_outputs(flow, z), flow.posterior.y, 0.5))
-    gradient = jax.grad(mean)(ahead)
-    size = jnp.sqrt(jnp.mean(gradient**2))
+    shown = [jax.grad(mean)(ahead)]
+    if field.num_products:
+        shown.append(_newton_by_hand(flow, ahead, shown[0]))
+    sizes = [jnp.sqrt(jnp.mean(each**2)) for each in shown]
+    companions = (ahead, *(each / size for each, size in zip(shown, sizes, strict=True)))
     tree = field.layout.unflatten
-    told = field.revision(time, tree(z), jnp.log(size)[None], companions=(tree(ahead), tree(gradient / size)))
+    told = field.revision(time, tree(z), jnp.log(jnp.stack(sizes)), companions=tuple(map(tree, companions)))
     return tried + field.layout.flatten(told)
+
+
+def _newton_by_hand(flow, z, gradient):
+    """Two products: the best combination of b and Ab, with A = JᵀJ/σ² + Λ and b = g − Λz for one of 12 rows."""
+    jacobian = jax.jacobian(lambda z: jnp.ravel(_outputs(flow, z)))(z)
+    prior = flow.source.scale**2 / 12
+    matrix, wanted = jacobian.T @ jacobian / 0.5**2 / 12 + jnp.diag(prior), gradient - prior * z
+    basis = jnp.stack([wanted, matrix @ wanted])
+    return jnp.linalg.solve(basis @ matrix @ basis.T, basis @ wanted) @ basis
 
 
 def _outputs(flow, z):
@@ -116,11 +133,12 @@ def test_each_try_learns_from_its_own_error_alone():
     assert sum(float(jnp.sum(jnp.abs(leaf))) for leaf in jax.tree.leaves(found.revision)) > 1e-6
 
 
+@pytest.mark.parametrize("num_products", [0, pytest.param(2, marks=pytest.mark.slow)])
 @GEOMETRIES
-def test_the_divergence_knows_that_the_data_are_looked_at(geometry):
+def test_the_divergence_knows_that_the_data_are_looked_at(geometry, num_products):
     """Exact divergence against central differences of the velocity along all weights, of error h² and rounding / h."""
     target = posterior() if isinstance(geometry, Euclidean) else relu_posterior()
-    flow = flow_over(target, geometry, num_revisions=2)
+    flow = flow_over(target, geometry, num_revisions=2, num_products=num_products)
     z, time, step = flow.source.sample(KEY), 0.4, 1e-5
     velocity = jax.jit(lambda z: flow.model(time, z))
     ways = np.eye(len(z)) * step
@@ -140,8 +158,22 @@ def test_other_data_in_sight_are_those_that_it_draws_for():
     assert fewer.num_points == 4 and float(fewer.likelihood_power) == 3.0
 
 
-def test_it_is_stored_without_data_and_read_with_them(tmp_path):
-    flow = flow_over(posterior(), Euclidean(), num_revisions=2)
+@PRODUCTS
+def test_of_rows_that_are_there_thrice_a_third_is_as_good(num_products):
+    """To rounding: each of the rows in sight counts for three, and so the density is the same."""
+    given = posterior()
+    rows = ws.Batch(*(np.repeat(np.asarray(part[:4]), 3, axis=0) for part in (given.x, given.y)))
+    target = given.model.condition(rows)
+    options = {"sizes": tiny.DEEP, "num_products": num_products}
+    whole, fewer = (flow_over(target, Euclidean(), count, **options) for count in (None, 4))
+    assert fewer.model.sight.value.target.posterior.num_points == 4
+    z = whole.source.sample(KEY)
+    np.testing.assert_allclose(fewer.model(0.4, z), whole.model(0.4, z), rtol=1e-9)
+
+
+@PRODUCTS
+def test_it_is_stored_without_data_and_read_with_them(tmp_path, num_products):
+    flow = flow_over(posterior(), Euclidean(), num_revisions=2, num_products=num_products)
     flow.save(tmp_path / "flow")
     again = ws.PopulationFlow.load(tmp_path / "flow", posterior())
     z = flow.source.sample(KEY)
@@ -157,6 +189,8 @@ def test_flows_to_posteriors_are_guided_in_another_way():
         Revised(rows=0)
     with pytest.raises(InputError, match="`num_revisions` of Revised must be"):
         Revised(num_revisions=0)
+    with pytest.raises(InputError, match="`num_products` of Revised must be at least 0, got -1"):
+        Revised(num_products=-1)
 
 
 @pytest.mark.slow

@@ -55,6 +55,39 @@ def test_one_network_of_each_run_is_where_its_training_ends():
     assert draws.num_draws == 1 and np.abs(deviations).max() < 1e-3
 
 
+def test_runs_that_share_batches_take_the_same_points_at_each_step():
+    """From one start they are one run, also after training. With points of their own they part by some of the steps'
+    lengths, which are 0.1; and where each step takes all points there is nothing to share.
+    """
+    posterior = linear().posterior
+    start = ws.DeepEnsemble(num_members=1, num_steps=1).run(jax.random.key(0), posterior)
+
+    def trained(batch_size, *, share_batches):
+        options = {"batch_size": batch_size, "share_batches": share_batches}
+        method = ws.Population(
+            num_runs=2, num_draws=3, every=EVERY, last_rate=3e-2, num_steps=NUM_STEPS, learning_rate=0.1, **options
+        )
+        return weights(method.run(jax.random.key(1), posterior, init=start.merge([start])))
+
+    first, second = trained(8, share_batches=True)
+    np.testing.assert_array_equal(first, second)
+    first, second = trained(8, share_batches=False)
+    assert np.all(np.max(np.abs(first - second), axis=-1) > 0.05)
+    np.testing.assert_array_equal(trained(None, share_batches=True), trained(None, share_batches=False))
+
+
+def test_shared_points_are_other_ones_at_each_step():
+    """So that runs end at the mean. They remember a hundred batches or more of 8 points out of 40, which tell it with
+    an error of √(40 / 800) = 0.22 deviations; three are allowed. The same 8 at all steps miss it by √(40 / 8) = 2.2.
+    """
+    problem = linear()
+    method = ws.Population(num_runs=2, num_steps=2000, batch_size=8, share_batches=True)
+    for seed in range(3):
+        draws = method.run(jax.random.key(seed), problem.posterior)
+        deviations = (weights(draws)[:, 0] - problem.mean) / np.sqrt(np.diag(problem.covariance))
+        assert np.abs(deviations).max() < 0.66
+
+
 @pytest.mark.slow
 def test_without_a_prior_power_weights_do_not_decay():
     problem = linear()

@@ -15,6 +15,7 @@ from weightscape.core.files import write_atomically
 from weightscape.draws import recorder
 
 CHAINS = {"num_chains": 2, "num_draws": 60, "num_warmup": 40}
+RUNS = {"num_runs": 2, "num_steps": 40, "num_draws": 60, "every": 2, "last_rate": 1e-2, "batch_size": 8}
 METHODS = {
     "hmc": ws.HMC(**CHAINS, num_leapfrog=4),
     "hmc thinned": ws.HMC(**CHAINS, num_leapfrog=2, thin=3),
@@ -24,7 +25,8 @@ METHODS = {
     "tempering": ws.ParallelTempering(**CHAINS, num_replicas=3, num_leapfrog=2),
     "metropolis": ws.MetropolisHastings(ws.RandomWalk(0.05), **CHAINS, thin=2),
     "ensemble": ws.DeepEnsemble(num_members=2, num_steps=1000),
-    "population": ws.Population(num_runs=2, num_steps=40, num_draws=60, every=2, last_rate=1e-2, batch_size=8),
+    "population": ws.Population(**RUNS),
+    "population with shared batches": ws.Population(**RUNS, share_batches=True),
 }
 
 

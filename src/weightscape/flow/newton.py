@@ -44,17 +44,22 @@ def conjugate_gradients(
     product: Product, wanted: Float[Array, " weight"], num_products: int
 ) -> Float[Array, " weight"]:
     """x with A x ≈ `wanted`, the best among combinations of `wanted`, A `wanted`, …; where vᵀAv ≤ 0, the x so far."""
+    begin = _Search(jnp.zeros_like(wanted), wanted, wanted, jnp.sum(wanted**2))
+    # What is missing below that is rounding of a sum over all weights, and A may be flat in its direction.
+    rounding = wanted.size * jnp.finfo(wanted.dtype).eps ** 2 * begin.square
 
     def step(at: _Search, _: None) -> tuple[_Search, None]:
         changed = product(at.direction)
         bend = jnp.sum(at.direction * changed)
-        length = jnp.where(bend > 0, at.square / jnp.where(bend > 0, bend, 1), 0)
+        goes_on = (bend > 0) & (at.square > rounding)
+        length = jnp.where(goes_on, at.square / jnp.where(goes_on, bend, 1), 0)
         residual = at.residual - length * changed
         square = jnp.sum(residual**2)
-        share = jnp.where(at.square > 0, square / jnp.where(at.square > 0, at.square, 1), 0)
-        return _Search(at.x + length * at.direction, residual, residual + share * at.direction, square), None
+        share = square / jnp.where(goes_on, at.square, 1)
+        # Where the search has ended it meets the same direction again, and stays.
+        direction = jnp.where(goes_on, residual + share * at.direction, at.direction)
+        return _Search(at.x + length * at.direction, residual, direction, square), None
 
-    begin = _Search(jnp.zeros_like(wanted), wanted, wanted, jnp.sum(wanted**2))
     return jax.lax.scan(step, begin, None, length=num_products)[0].x
 
 
@@ -80,13 +85,9 @@ def _curvature(target: Target, z: Float[Array, " weight"]) -> Product:
     def loss(found: Tree) -> Scalar:
         return -jnp.mean(posterior.model.likelihood.log_density(found[0], y, found[1]))
 
-    found, back = jax.vjp(outputs, z)
-
-    def product(v: Float[Array, " weight"]) -> Float[Array, " weight"]:
-        change = jax.jvp(outputs, (z,), (v,))[1]
-        return back(jax.jvp(jax.grad(loss), (found,), (change,))[1])[0]
-
-    return product
+    found, forth = jax.linearize(outputs, z)
+    back, bend = jax.linear_transpose(forth, z), jax.linearize(jax.grad(loss), found)[1]
+    return lambda v: back(bend(forth(v)))[0]
 
 
 def _log_prior(target: Target, z: Float[Array, " weight"]) -> Scalar:

@@ -58,14 +58,16 @@ class RevisedField(Field):
         self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
     ) -> tuple[Float[Array, " weight"], ...]:
         time, flatten, tree = jnp.asarray(time, z.dtype), self.layout.flatten, self.layout.unflatten
-        # The same twice: as it learns, and as it is held where a revision looks at it.
-        found = [flatten(self.draft(time, tree(z), context))]
-        held = flatten(Fixed(self.draft).value(time, tree(z), context))
-        for _ in range(self.num_revisions):
+
+        def revised(held: Float[Array, " weight"], _: None) -> tuple[Array, Array]:
             heard, companions = self._seen(time, z, held, context)
-            found.append(held + flatten(self.revision(time, tree(z), heard, companions=companions)))
-            held = held + flatten(Fixed(self.revision).value(time, tree(z), heard, companions=companions))
-        return tuple(found)
+            change = lambda metanet: flatten(metanet(time, tree(z), heard, companions=companions))
+            return held + change(Fixed(self.revision).value), held + change(self.revision)
+
+        # Everything twice: as it learns, and as it is held where a revision looks at it.
+        draft, held = (flatten(each(time, tree(z), context)) for each in (self.draft, Fixed(self.draft).value))
+        _, revisions = jax.lax.scan(revised, held, None, length=self.num_revisions)
+        return draft, *revisions
 
     def _seen(
         self, time: Scalar, z: Float[Array, " weight"], tried: Float[Array, " weight"], context: Array | None
@@ -83,5 +85,5 @@ class RevisedField(Field):
     def _gradient(self, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
         """That of the mean log likelihood of a row."""
         target = self.sight.value.target
-        num_rows = target.posterior.num_points * target.posterior.likelihood_power
-        return jax.grad(lambda z: target.posterior.log_likelihood(target.source.position(z)))(z) / num_rows
+        log_likelihood = lambda z: target.posterior.log_likelihood(target.source.position(z))
+        return jax.grad(log_likelihood)(z) / target.posterior.num_points
