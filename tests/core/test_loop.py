@@ -10,6 +10,7 @@ import pytest
 from jaxtyping import Array
 
 from weightscape.core import Plan, Silent, Walk, drive, loop, map_chains
+from weightscape.core.footprint import largest_bytes
 from weightscape.core.keys import chain_keys
 
 TRACES = []
@@ -242,6 +243,18 @@ def test_many_chains_are_looked_at_a_few_at_a_time(monkeypatch):
     np.testing.assert_allclose(map_chains(function, values), 1000 * values.sum(axis=1) ** 2)
     shapes = str(jax.make_jaxpr(lambda values: loop._a_few_at_a_time(function, values))(values))
     assert "[4,1000]" in shapes and "[11,1000]" not in shapes
+
+
+def test_so_many_chains_are_looked_at_as_fit_the_memory(monkeypatch):
+    """What is largest is a thousand numbers for each chain, made inside a loop."""
+    values, data = jnp.arange(22.0).reshape(11, 2), jnp.ones((2, 1000))
+    inner = lambda data, row: jax.lax.fori_loop(0, 1, lambda _, total: total + jnp.sum((row @ data) ** 2), 0.0)
+    function, size = eqx.Partial(inner, data), 1000 * values.dtype.itemsize
+    for fitting, at_once in ((0.5, 1), (4, 4), (4.5, 4), (100, 11)):
+        monkeypatch.setattr(loop, "_LARGEST_BYTES", int(fitting * size))
+        looked = lambda values: loop._a_few_at_a_time(function, values)  # anew: programs of functions are remembered
+        assert largest_bytes(looked, values) == at_once * size
+        np.testing.assert_allclose(looked(values), 1000 * values.sum(axis=1) ** 2)
 
 
 def test_map_chains_is_vmap_over_devices():

@@ -20,7 +20,9 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Key
 
+from weightscape.core import tree
 from weightscape.core.devices import CHAIN_AXIS, chain_mesh
+from weightscape.core.footprint import largest_bytes
 from weightscape.core.progress import Progress
 from weightscape.core.types import Tree
 
@@ -28,7 +30,8 @@ _BUFFER_BYTES = 64 * 2**20
 _MOST_OUTPUTS = 1024
 _CHUNK_SECONDS = 1.0
 _MOST_AT_ONCE = 1024
-"""Chains whose outputs are computed side by side on a device."""
+_LARGEST_BYTES = 2**30
+"""Chains whose outputs are computed side by side on a device, and what the largest array on the way may take."""
 
 
 class Walk(eqx.Module):
@@ -173,9 +176,20 @@ def _of_each(function: Callable[..., Any], *chained: Tree) -> Tree:
 
 def _a_few_at_a_time(function: Callable[..., Any], *chained: Tree) -> Tree:
     """`function` of each chain's slice, in bounded memory: it may look at all data, and there may be 10,000 chains."""
-    if len(jax.tree.leaves(chained)[0]) <= _MOST_AT_ONCE:
+    count = len(jax.tree.leaves(chained)[0])
+    at_once = _num_fitting(function, count, chained)
+    if count <= at_once:
         return _of_each(function, *chained)
-    return jax.lax.map(lambda each: function(*each), chained, batch_size=_MOST_AT_ONCE)
+    return jax.lax.map(lambda each: function(*each), chained, batch_size=at_once)
+
+
+def _num_fitting(function: Callable[..., Any], count: int, chained: tuple[Tree, ...]) -> int:
+    """How many chains to look at side by side; tracing `function` once more is saved where its data are small."""
+    held = tree.num_bytes(eqx.filter((function, chained), eqx.is_array))
+    if count * held <= _LARGEST_BYTES:
+        return _MOST_AT_ONCE
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), chained)
+    return min(_MOST_AT_ONCE, max(1, _LARGEST_BYTES // max(1, largest_bytes(function, *one))))
 
 
 def _zeros(like: Tree) -> Tree:
