@@ -6,7 +6,9 @@
 - `starts`: how many steps training takes from a flow's networks, and from random ones.
 - `scaling`: short trainings on fewer networks.
 - `sizes`: the same on networks of other widths, each with a population of its own.
-- `revisions`: short trainings of fields that revise their draft more or less often, two of each.
+- `revisions`: short trainings of fields that revise their draft more or less often, with Newton's step and without, two
+  of each.
+- `costs`: drawing in fewer steps of the solver, beside training that looks at as many rows.
 """
 
 import dataclasses
@@ -35,6 +37,7 @@ STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
 WIDTHS = (5, 20, 40)
 REVISIONS = (1, 2, 3)
+PRODUCTS = {"": 0, " with Newton's step": 8}
 SOLVER_STEPS = (1, 2, 4, 8, 24)
 EVALUATIONS = 3  # of a velocity in each step of the solver's scheme
 _CURVATURE_ROWS = 2048
@@ -149,15 +152,16 @@ def _rows_of_a_look(field: flow.Revised) -> int:
 
 
 def revisions(stage: Stage) -> dict[str, Any]:
-    """Networks of fields that revise so often, for two keys of the training."""
+    """Networks of fields that revise so often, with and without Newton's step, for two keys of the training."""
     found, posterior = {}, stage.problem.posterior()
     method = configurations()["euclidean-revised"].method(stage.problem)
-    for count, seed in itertools.product(REVISIONS, (0, 1)):
-        often = dataclasses.replace(method, architecture=dataclasses.replace(method.architecture, num_revisions=count))
-        store = stage.folder / "flows" / f"revised-{count}-{seed}"
+    for shown, count, seed in itertools.product(PRODUCTS, REVISIONS, (0, 1)):
+        looks = {"num_revisions": count, "num_products": PRODUCTS[shown]}
+        often = dataclasses.replace(method, architecture=dataclasses.replace(method.architecture, **looks))
+        store = stage.folder / "flows" / f"revised-{count}-{PRODUCTS[shown]}-{seed}"
         drawn = often.run(jax.random.key(seed), posterior, draws=stage.split.train, store=store, resume=True)
         networks = drawn.sample(jax.random.key(3), stage.problem.num_generated)
-        found[f"{count} revisions, key {seed}"] = judging.judged(networks, stage.against)
+        found[f"{count} revisions{shown}, key {seed}"] = judging.judged(networks, stage.against)
     return found
 
 
