@@ -72,7 +72,12 @@ def report(folder: Path, name: str) -> None:
     lines = [f"{datetime.date.today()}, {device}, `{name}`", "", *tables.table(name, rows, known)]
     for each in STAGES:
         if found(each):
-            lines += ["", f"### {each}", "", *tables.table("", found(each), known if each == "revisions" else None)]
+            lines += [
+                "",
+                f"### {each}",
+                "",
+                *tables.table("", found(each), known if each in ("revisions", "looks") else None),
+            ]
     write_text(folder / "results.md", "\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)
 

@@ -39,6 +39,7 @@ class Fields:
 
     - `rows`: of the data that revised ones see.  `num_revisions`: how often they do.
     - `num_products`: with the curvature, for the Newton step that they are shown each time.
+    - `in_turn`: whether each look takes other rows.
     - `halved`: blocks in bfloat16, for accelerators.
     """
 
@@ -48,6 +49,7 @@ class Fields:
     rows: int = 1024
     num_revisions: int = 3
     num_products: int = 8
+    in_turn: bool = False
     halved: bool = False
 
     def architecture(self, kind: str) -> Architecture:
@@ -56,7 +58,7 @@ class Fields:
             return Equivariant(self.equivariant, guided=False, halved=self.halved)
         if kind == PLAIN:
             return Plain(self.plain)
-        looks = {"num_revisions": self.num_revisions, "num_products": self.num_products}
+        looks = {"num_revisions": self.num_revisions, "num_products": self.num_products, "in_turn": self.in_turn}
         return Revised(self.revised, self.rows, halved=self.halved, **looks)
 
 
@@ -259,6 +261,24 @@ PROBLEMS = {
         num_generated=256,
         num_rows=60_000,
         moved=True,
+    ),
+    "modest-deep": Problem(
+        "mnist",
+        (32, 32),
+        0.2,
+        ws.Population(num_runs=1200, num_steps=3000, learning_rate=0.01, batch_size=128, share_batches=True),
+        (
+            ws.PopulationMatching(num_steps=800, batch_size=32, learning_rate=2e-3, average=0.99),
+            Fields(_sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), rows=1024),
+        ),
+        (
+            ws.PopulationMatching(num_steps=3000, batch_size=32, learning_rate=2e-3, average=0.995),
+            Fields(_sizes(96, 2), _sizes(96, 2), Sizes(width=256, num_blocks=2), rows=1024),
+        ),
+        num_generated=64,
+        noises=(0.05, 0.1, 0.15, 0.2, 0.3, 0.4),
+        shares=(0.05, 0.1, 0.2, 0.3),
+        num_rows=60_000,
     ),
     "small": Problem(
         "breast_cancer",

@@ -8,6 +8,7 @@
 - `sizes`: the same on networks of other widths, each with a population of its own.
 - `revisions`: short trainings of fields that revise their draft more or less often, with Newton's step and without, two
   of each.
+- `looks`: short trainings of fields that see few rows at a time, always the same or in turn, two of each.
 - `costs`: drawing in fewer steps of the solver, beside training that looks at as many rows.
 """
 
@@ -37,7 +38,10 @@ STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
 WIDTHS = (5, 20, 40)
 REVISIONS = (1, 2, 3)
+SEEDS = (0, 1)
 PRODUCTS = {"": 0, " with Newton's step": 8}
+LOOKS = (32, 128, 512)
+TURNS = {"always the same": False, "in turn": True}
 SOLVER_STEPS = (1, 2, 4, 8, 24)
 EVALUATIONS = 3  # of a velocity in each step of the solver's scheme
 _CURVATURE_ROWS = 2048
@@ -153,16 +157,32 @@ def _rows_of_a_look(field: flow.Revised) -> int:
 
 def revisions(stage: Stage) -> dict[str, Any]:
     """Networks of fields that revise so often, with and without Newton's step, for two keys of the training."""
-    found, posterior = {}, stage.problem.posterior()
-    method = configurations()["euclidean-revised"].method(stage.problem)
-    for shown, count, seed in itertools.product(PRODUCTS, REVISIONS, (0, 1)):
-        looks = {"num_revisions": count, "num_products": PRODUCTS[shown]}
-        often = dataclasses.replace(method, architecture=dataclasses.replace(method.architecture, **looks))
-        store = stage.folder / "flows" / f"revised-{count}-{PRODUCTS[shown]}-{seed}"
-        drawn = often.run(jax.random.key(seed), posterior, draws=stage.split.train, store=store, resume=True)
-        networks = drawn.sample(jax.random.key(3), stage.problem.num_generated)
-        found[f"{count} revisions{shown}, key {seed}"] = judging.judged(networks, stage.against)
+    found = {}
+    for shown, count, seed in itertools.product(PRODUCTS, REVISIONS, SEEDS):
+        changes = {"num_revisions": count, "num_products": PRODUCTS[shown]}
+        found[f"{count} revisions{shown}, key {seed}"] = _revised(
+            stage, f"revised-{count}-{PRODUCTS[shown]}", seed, changes
+        )
     return found
+
+
+def looks(stage: Stage) -> dict[str, Any]:
+    """Networks of fields that see so many rows at a time, always the same or others each time, for two keys."""
+    found = {}
+    for way, count, seed in itertools.product(TURNS, LOOKS, SEEDS):
+        name = f"looks-{count}-{'turn' if TURNS[way] else 'same'}"
+        changes = {"rows": count, "in_turn": TURNS[way], "num_revisions": 2}
+        found[f"{count} rows, {way}, key {seed}"] = _revised(stage, name, seed, changes)
+    return found
+
+
+def _revised(stage: Stage, name: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
+    """The judgement of a short training of a field that differs from the problem's by some changes."""
+    method = configurations()["euclidean-revised"].method(stage.problem)
+    changed = dataclasses.replace(method, architecture=dataclasses.replace(method.architecture, **changes))
+    kept = {"store": stage.folder / "flows" / f"{name}-{seed}", "resume": True}
+    drawn = changed.run(jax.random.key(seed), stage.problem.posterior(), draws=stage.split.train, **kept)
+    return judging.judged(drawn.sample(jax.random.key(3), stage.problem.num_generated), stage.against)
 
 
 STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
@@ -172,6 +192,7 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "scaling": scaling,
     "sizes": sizes,
     "revisions": revisions,
+    "looks": looks,
     "costs": costs,
 }
 
@@ -180,7 +201,7 @@ def stages_of(problem: Problem) -> tuple[str, ...]:
     """Those that make sense for a problem."""
     if problem.hidden != NARROW:
         return ()
-    return tuple(STAGES) if problem.dataset == "mnist" else ("transfer", "scaling", "sizes", "revisions")
+    return tuple(STAGES) if problem.dataset == "mnist" else ("transfer", "scaling", "sizes", "revisions", "looks")
 
 
 def _flows(stage: Stage) -> dict[str, ws.PopulationFlow]:

@@ -171,9 +171,11 @@ def test_of_rows_that_are_there_thrice_a_third_is_as_good(num_products):
     np.testing.assert_allclose(fewer.model(0.4, z), whole.model(0.4, z), rtol=1e-9)
 
 
+@pytest.mark.parametrize("in_turn", [False, True], ids=["the same rows", "in turn"])
 @PRODUCTS
-def test_it_is_stored_without_data_and_read_with_them(tmp_path, num_products):
-    flow = flow_over(posterior(), Euclidean(), num_revisions=2, num_products=num_products)
+def test_it_is_stored_without_data_and_read_with_them(tmp_path, num_products, in_turn):
+    options = {"num_revisions": 2, "num_products": num_products, "in_turn": in_turn}
+    flow = flow_over(posterior(), Euclidean(), rows=5, **options)
     flow.save(tmp_path / "flow")
     again = ws.PopulationFlow.load(tmp_path / "flow", posterior())
     z = flow.source.sample(KEY)

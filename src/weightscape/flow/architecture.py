@@ -24,6 +24,7 @@ from weightscape.flow.orbits import orbits
 from weightscape.flow.paths import Path
 from weightscape.flow.revised_field import RevisedField
 from weightscape.flow.target import Target
+from weightscape.flow.turns import at_rows
 from weightscape.metanet import Metanet, Sizes
 from weightscape.metanet.fixed import Fixed
 from weightscape.symmetry import Symmetry, discover
@@ -131,6 +132,8 @@ class Revised(Architecture):
     - `num_revisions`: how often the draft is revised, by the same metanet, each time with a new gradient.
     - `num_products`: how many products with the curvature lead to the Newton step that it is shown beside the gradient;
       0 for no such step.
+    - `in_turn`: whether looks at different times, and each revision, take other rows, so that all are seen on the way
+      (`turns`); otherwise it is always the same ones.
 
     For populations: networks that training ends in have small gradients, which an error of a draft has not.
     """
@@ -140,11 +143,14 @@ class Revised(Architecture):
     halved: bool = eqx.field(static=True, default=False)
     num_revisions: int = eqx.field(static=True, default=1)
     num_products: int = eqx.field(static=True, default=0)
+    in_turn: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         require_count("`rows` of Revised", 1 if self.rows is None else self.rows)
         require_count("`num_revisions` of Revised", self.num_revisions)
         require_count("`num_products` of Revised", self.num_products, least=0)
+        asked = "`rows` of Revised must be a number where looks take them in turn"
+        require(self.rows is not None or not self.in_turn, asked, self.rows, "Pass how many each look takes.")
 
     @property
     def looks_at_data(self) -> bool:
@@ -163,10 +169,11 @@ class Revised(Architecture):
         revision = Metanet(key_revision, setting.symmetry, _zeros(setting), **options)
         sight = Fixed(Sight(self.seen(setting.target)))
         layout = setting.target.source.layout
-        return RevisedField(draft, revision, setting.path, sight, layout, self.num_revisions, self.num_products)
+        looks = (self.num_revisions, self.num_products, self.rows if self.in_turn else None)
+        return RevisedField(draft, revision, setting.path, sight, layout, *looks)
 
     def seen(self, target: Target) -> Target:
-        return _with_rows(target, self.rows)
+        return target if self.in_turn else _with_rows(target, self.rows)
 
 
 @registered("flow.Plain")
@@ -220,8 +227,5 @@ def _with_rows(target: Target, count: int | None) -> Target:
     posterior = target.posterior
     if count is None or count >= posterior.num_points:
         return target
-    rows = np.linspace(0, posterior.num_points - 1, count).astype(int)
-    power = posterior.likelihood_power * (posterior.num_points / count)
-    parts = (posterior.x[rows], posterior.y[rows], power)
-    fewer = eqx.tree_at(lambda p: (p.x, p.y, p.likelihood_power), posterior, parts)
-    return dataclasses.replace(target, posterior=fewer)
+    rows = jnp.asarray(np.linspace(0, posterior.num_points - 1, count).astype(int))
+    return dataclasses.replace(target, posterior=at_rows(posterior, rows))

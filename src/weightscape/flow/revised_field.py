@@ -23,13 +23,15 @@ Reference: Chen, Zhang and Hinton (2023), Analog bits, for a model that is shown
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from weightscape.core.layout import Layout
 from weightscape.core.types import Scalar, Tree
 from weightscape.flow.fields import Field
 from weightscape.flow.newton import newton_step
 from weightscape.flow.paths import Path
+from weightscape.flow.target import Target
+from weightscape.flow.turns import in_turn
 from weightscape.metanet import Metanet
 from weightscape.metanet.fixed import Fixed
 
@@ -38,6 +40,7 @@ class RevisedField(Field):
     """v₀ and w, the path that says where a velocity leads to, the data in sight, and how often w revises.
 
     - `num_products`: how many products with the curvature Newton's step takes; 0 where w is shown none.
+    - `turn`: how many of the rows in sight each look takes, in turn (`turns`); None for all of them each time.
     """
 
     draft: Metanet
@@ -47,6 +50,7 @@ class RevisedField(Field):
     layout: Layout = eqx.field(static=True)
     num_revisions: int = eqx.field(static=True, default=1)
     num_products: int = eqx.field(static=True, default=0)
+    turn: int | None = eqx.field(static=True, default=None)
 
     def __call__(
         self, time: Scalar | float, z: Float[Array, " weight"], context: Float[Array, " context"] | None = None
@@ -59,31 +63,41 @@ class RevisedField(Field):
     ) -> tuple[Float[Array, " weight"], ...]:
         time, flatten, tree = jnp.asarray(time, z.dtype), self.layout.flatten, self.layout.unflatten
 
-        def revised(held: Float[Array, " weight"], _: None) -> tuple[Array, Array]:
-            heard, companions = self._seen(time, z, held, context)
+        def revised(held: Float[Array, " weight"], look: Int[Array, ""]) -> tuple[Array, Array]:
+            heard, companions = self._seen(self._target(time, look), time, z, held, context)
             change = lambda metanet: flatten(metanet(time, tree(z), heard, companions=companions))
             return held + change(Fixed(self.revision).value), held + change(self.revision)
 
         # Everything twice: as it learns, and as it is held where a revision looks at it.
         draft, held = (flatten(each(time, tree(z), context)) for each in (self.draft, Fixed(self.draft).value))
-        _, revisions = jax.lax.scan(revised, held, None, length=self.num_revisions)
+        _, revisions = jax.lax.scan(revised, held, jnp.arange(self.num_revisions))
         return draft, *revisions
 
+    def _target(self, time: Scalar, look: Int[Array, ""]) -> Target:
+        """The posterior with the rows that a look takes."""
+        target = self.sight.value.target
+        return target if self.turn is None else in_turn(target, self.turn, time, look, self.num_revisions)
+
     def _seen(
-        self, time: Scalar, z: Float[Array, " weight"], tried: Float[Array, " weight"], context: Array | None
+        self,
+        target: Target,
+        time: Scalar,
+        z: Float[Array, " weight"],
+        tried: Float[Array, " weight"],
+        context: Array | None,
     ) -> tuple[Float[Array, " context"], tuple[Tree, ...]]:
         """What a revision is told of a try: log ρ and log σ after the context, and the trees of x̂, g / ρ and δ / σ."""
         ahead = self.path.leads_to(time, z, self.path.tangent(z, tried))
-        shown = [self._gradient(ahead)]
+        shown = [_gradient(target, ahead)]
         if self.num_products:
-            shown.append(newton_step(self.sight.value.target, ahead, shown[0], self.num_products))
+            shown.append(newton_step(target, ahead, shown[0], self.num_products))
         sizes = [jnp.sqrt(jnp.mean(each**2) + jnp.finfo(z.dtype).tiny) for each in shown]
         heard = jnp.log(jnp.stack(sizes))
         trees = map(self.layout.unflatten, (ahead, *(each / size for each, size in zip(shown, sizes, strict=True))))
         return heard if context is None else jnp.append(context, heard), tuple(trees)
 
-    def _gradient(self, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
-        """That of the mean log likelihood of a row."""
-        target = self.sight.value.target
-        log_likelihood = lambda z: target.posterior.log_likelihood(target.source.position(z))
-        return jax.grad(log_likelihood)(z) / target.posterior.num_points
+
+def _gradient(target: Target, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    """That of the mean log likelihood of a row."""
+    log_likelihood = lambda z: target.posterior.log_likelihood(target.source.position(z))
+    return jax.grad(log_likelihood)(z) / target.posterior.num_points
