@@ -2,8 +2,9 @@
 
 Loss is the mean negative log likelihood of a test row. `bma` are scores of the average of 64 networks' probabilities.
 Memorisation is judged by probabilities at the first 1,000 test rows, and by weights without what symmetry alone
-changes; held-out networks come from other runs. Both look at all training networks: against a part of them most copies
-have no original, and look new.
+changes, of the first 64 networks, each compared in the form that is closest to it (`evaluate.matched_distances`).
+Held-out networks come from other runs. Both look at all training networks: against a part of them most copies have no
+original, and look new.
 """
 
 import os
@@ -25,7 +26,18 @@ _MOST_COMPARED = 64
 _MOST_ROWS = 1000
 _MOST_REBASED = 2000
 _MOST_HELD_OUT = 512
+_MOST_MATCHED = 64
 _NUM_SHOWN = 6
+
+
+class Features(NamedTuple):
+    """What networks are compared by: what they say at the first test rows, and their weights close to a reference."""
+
+    functions: np.ndarray
+    weights: np.ndarray
+
+    def first(self, count: int) -> "Features":
+        return Features(self.functions[:count], self.weights[:count])
 
 
 class Known(NamedTuple):
@@ -34,65 +46,64 @@ class Known(NamedTuple):
     x: np.ndarray
     y: np.ndarray
     train: ws.Draws
-    functions: "Reference"
-    weights: "Reference"
+    held_out: ws.Draws
+    features: Features
+    features_held_out: Features
+    distances_held_out: Features
 
     def first(self, count: int) -> "Known":
         """The same where only the first training networks are known."""
-        return self._replace(functions=self.functions.first(count), weights=self.weights.first(count))
+        if count >= len(self.train):
+            return self
+        fewer = self._replace(train=self.train[:count], features=self.features.first(count))
+        return fewer._replace(distances_held_out=fewer.distances(fewer.held_out, fewer.features_held_out))
 
-
-class Reference(NamedTuple):
-    """Features of training and held-out networks, and the distances of the latter to the former."""
-
-    train: np.ndarray
-    held_out: np.ndarray
-    distances: np.ndarray
-
-    @staticmethod
-    def of(train: np.ndarray, held_out: np.ndarray) -> "Reference":
-        return Reference(train, held_out, evaluate.nearest_distances(held_out, train))
-
-    def first(self, count: int) -> "Reference":
-        return self if count >= len(self.train) else Reference.of(self.train[:count], self.held_out)
-
-    def audited(self, features: np.ndarray) -> dict[str, float]:
-        """The audit of networks with these features."""
-        return evaluate.audit(evaluate.nearest_distances(features, self.train), self.distances)._asdict()
+    def distances(self, networks: ws.Draws, features: Features) -> Features:
+        """How far the nearest training network is in both ways."""
+        few, known = features.first(_MOST_MATCHED), self.features
+        rows = evaluate.copy_candidates((few.functions, known.functions), (few.weights, known.weights))
+        return Features(
+            evaluate.nearest_distances(features.functions, known.functions),
+            evaluate.matched_distances(_first(networks, _MOST_MATCHED), self.train, rows),
+        )
 
 
 def known(folder: Path, problem: Problem, split: RunSplit) -> Known:
     """The features of a population, computed once and kept in the folder."""
     test = problem.data().test
     x, y = np.asarray(test.x), np.asarray(test.y).ravel().astype(int)
-    features = lambda name, made: _kept(folder / "features" / f"{name}.npy", made)
-    parts = {"train": split.train, "held_out": split.held_out[:_MOST_HELD_OUT]}
-    functions = [
-        features(f"functions_{name}", lambda part=part: evaluate.function_features(part, x[:_MOST_ROWS]))
-        for name, part in parts.items()
-    ]
-    weights = [
-        features(f"weights_{name}", lambda part=part: evaluate.weight_features(part, split.train))
-        for name, part in parts.items()
-    ]
-    return Known(x, y, split.train, Reference.of(*functions), Reference.of(*weights))
+    held_out = split.held_out[:_MOST_HELD_OUT]
+
+    def features(name: str, draws: ws.Draws) -> Features:
+        kept = lambda by, made: _kept(folder / "features" / f"{by}_{name}.npy", made)
+        return Features(
+            kept("functions", lambda: evaluate.function_features(draws, x[:_MOST_ROWS])),
+            kept("weights", lambda: evaluate.weight_features(draws, split.train)),
+        )
+
+    ours, theirs = features("train", split.train), features("held_out", held_out)
+    blank = Known(x, y, split.train, held_out, ours, theirs, theirs)
+    return blank._replace(distances_held_out=blank.distances(held_out, theirs))
 
 
 def judged(networks: ws.Draws, against: Known) -> dict[str, Any]:
     """All figures of some networks."""
     p = evaluate.function_features(networks, against.x).reshape(len(networks), len(against.y), -1)
     flat = p[:, :_MOST_ROWS].reshape(len(p), -1)
-    weights = evaluate.weight_features(networks, against.train)
-    return {
-        **scored(p, against.y),
-        "functions": against.functions.audited(flat),
-        "weights": against.weights.audited(weights),
-    }
+    few = _first(networks, _MOST_MATCHED)
+    distances = against.distances(networks, Features(flat, evaluate.weight_features(few, against.train)))
+    pairs = zip(Features._fields, distances, against.distances_held_out, strict=True)
+    return {**scored(p, against.y), **{by: evaluate.audit(ours, theirs)._asdict() for by, ours, theirs in pairs}}
+
+
+def _first(draws: ws.Draws, count: int) -> ws.Draws:
+    """Networks of one chain, or of as many chains as networks."""
+    return draws[:count] if draws.num_chains > 1 else draws[:, :count]
 
 
 def beside_nearest(networks: ws.Draws, against: Known) -> dict[str, np.ndarray]:
     """First-layer weights of a few networks, and of the training networks whose functions are closest to theirs."""
-    few, train = networks[:, :_NUM_SHOWN], against.functions.train
+    few, train = networks[:, :_NUM_SHOWN], against.features.functions
     drawn = evaluate.function_features(few, against.x[:_MOST_ROWS])
     rows = [int(np.argmin(np.sum((train - each) ** 2, axis=1))) for each in drawn]
     first = lambda draws: np.asarray(draws.params.network["layer0"]["weight"])

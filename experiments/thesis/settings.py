@@ -39,7 +39,7 @@ class Fields:
 
     - `rows`: of the data that revised ones see.  `num_revisions`: how often they do.
     - `num_products`: with the curvature, for the Newton step that they are shown each time.
-    - `in_turn`: whether each look takes other rows.
+    - `kronecker`: whether that step has Kronecker factors instead.  `in_turn`: whether each look takes other rows.
     - `halved`: blocks in bfloat16, for accelerators.
     """
 
@@ -49,6 +49,7 @@ class Fields:
     rows: int = 1024
     num_revisions: int = 3
     num_products: int = 8
+    kronecker: bool = False
     in_turn: bool = False
     halved: bool = False
 
@@ -58,8 +59,10 @@ class Fields:
             return Equivariant(self.equivariant, guided=False, halved=self.halved)
         if kind == PLAIN:
             return Plain(self.plain)
-        looks = {"num_revisions": self.num_revisions, "num_products": self.num_products, "in_turn": self.in_turn}
-        return Revised(self.revised, self.rows, halved=self.halved, **looks)
+        num_products = 0 if self.kronecker else self.num_products
+        looks = {"num_revisions": self.num_revisions, "num_products": num_products}
+        ways = {"kronecker": self.kronecker, "in_turn": self.in_turn}
+        return Revised(self.revised, self.rows, halved=self.halved, **looks, **ways)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ import weightscape as ws
 from weightscape.core import InputError
 from weightscape.draws import Header
 from weightscape.flow import ByLabel, Euclidean, Exact, FixedSteps, Geometric, Independent, Revised, transfer
+from weightscape.flow.kronecker_step import kronecker_step
 from weightscape.flow.objective import OfVelocity, Pair
 from weightscape.flow.orbits import orbits
 from weightscape.flow.target import Target
@@ -24,7 +25,8 @@ from weightscape.symmetry import of_function
 pytestmark = pytest.mark.usefixtures("x64")
 KEY = jax.random.key(0)
 GEOMETRIES = pytest.mark.parametrize("geometry", [Euclidean(), Geometric()], ids=lambda each: type(each).__name__)
-PRODUCTS = pytest.mark.parametrize("num_products", [0, 2], ids=lambda count: f"{count} products")
+_STEPS = {"no step": {}, "products": {"num_products": 2}, "factors": {"kronecker": True}}
+STEPS = pytest.mark.parametrize("step", _STEPS.values(), ids=_STEPS)
 
 
 def posterior(seed=0):
@@ -57,11 +59,11 @@ def flow_over(target, geometry, rows=None, *, sizes=tiny.SIZES, **options):
     return tiny.shaken(method.flow(Header.of(target), target, model, source))
 
 
-@PRODUCTS
+@STEPS
 @GEOMETRIES
-def test_it_commutes_with_permutations(geometry, num_products):
+def test_it_commutes_with_permutations(geometry, step):
     target = relu_posterior()
-    flow = flow_over(target, geometry, num_revisions=2, num_products=num_products)
+    flow = flow_over(target, geometry, num_revisions=2, **step)
     symmetry = of_function(target).without_scaling()
     z, layout, element = flow.source.sample(KEY), flow.source.layout, symmetry.random(jax.random.key(1))
     moved = lambda vector: layout.flatten(symmetry.apply(layout.unflatten(vector), element))
@@ -69,12 +71,11 @@ def test_it_commutes_with_permutations(geometry, num_products):
     np.testing.assert_allclose(flow.model(0.4, moved(z)), moved(flow.model(0.4, z)), atol=1e-12)
 
 
-@PRODUCTS
+@STEPS
 @pytest.mark.parametrize("num_revisions", [1, 3])
-def test_revisions_see_what_the_data_say_where_what_came_before_leads_to(num_revisions, num_products):
+def test_revisions_see_what_the_data_say_where_what_came_before_leads_to(num_revisions, step):
     """g and δ at x̂ are computed here by hand. The metanets have a block, which is what hears log ρ and log σ."""
-    options = {"num_revisions": num_revisions, "num_products": num_products}
-    flow = flow_over(posterior(), Euclidean(), sizes=tiny.DEEP, **options)
+    flow = flow_over(posterior(), Euclidean(), sizes=tiny.DEEP, num_revisions=num_revisions, **step)
     field, z, time = flow.model, flow.source.sample(KEY), 0.3
     tries = field.tries(time, z)
     assert len(tries) == 1 + num_revisions
@@ -90,6 +91,8 @@ def _revised_by_hand(flow, time, z, tried):
     shown = [jax.grad(mean)(ahead)]
     if field.num_products:
         shown.append(_newton_by_hand(flow, ahead, shown[0]))
+    if field.kronecker:
+        shown.append(kronecker_step(Target(flow.posterior, flow.source), ahead, shown[0]))
     sizes = [jnp.sqrt(jnp.mean(each**2)) for each in shown]
     companions = (ahead, *(each / size for each, size in zip(shown, sizes, strict=True)))
     tree = field.layout.unflatten
@@ -133,16 +136,18 @@ def test_each_try_learns_from_its_own_error_alone():
     assert sum(float(jnp.sum(jnp.abs(leaf))) for leaf in jax.tree.leaves(found.revision)) > 1e-6
 
 
-@pytest.mark.parametrize("num_products", [0, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "step", [{}, *(pytest.param(_STEPS[name], marks=pytest.mark.slow) for name in list(_STEPS)[1:])]
+)
 @GEOMETRIES
-def test_the_divergence_knows_that_the_data_are_looked_at(geometry, num_products):
+def test_the_divergence_knows_that_the_data_are_looked_at(geometry, step):
     """Exact divergence against central differences of the velocity along all weights, of error h² and rounding / h."""
     target = posterior() if isinstance(geometry, Euclidean) else relu_posterior()
-    flow = flow_over(target, geometry, num_revisions=2, num_products=num_products)
-    z, time, step = flow.source.sample(KEY), 0.4, 1e-5
+    flow = flow_over(target, geometry, num_revisions=2, **step)
+    z, time, little = flow.source.sample(KEY), 0.4, 1e-5
     velocity = jax.jit(lambda z: flow.model(time, z))
-    ways = np.eye(len(z)) * step
-    differences = sum((velocity(z + way) - velocity(z - way)) @ way for way in ways) / (2 * step**2)
+    ways = np.eye(len(z)) * little
+    differences = sum((velocity(z + way) - velocity(z - way)) @ way for way in ways) / (2 * little**2)
     found = Exact().of(lambda z: flow.model(time, z), z, Exact().probes(KEY, z))
     np.testing.assert_allclose(found, [differences], rtol=1e-6, atol=1e-7)
 
@@ -158,24 +163,22 @@ def test_other_data_in_sight_are_those_that_it_draws_for():
     assert fewer.num_points == 4 and float(fewer.likelihood_power) == 3.0
 
 
-@PRODUCTS
-def test_of_rows_that_are_there_thrice_a_third_is_as_good(num_products):
+@STEPS
+def test_of_rows_that_are_there_thrice_a_third_is_as_good(step):
     """To rounding: each of the rows in sight counts for three, and so the density is the same."""
     given = posterior()
     rows = ws.Batch(*(np.repeat(np.asarray(part[:4]), 3, axis=0) for part in (given.x, given.y)))
     target = given.model.condition(rows)
-    options = {"sizes": tiny.DEEP, "num_products": num_products}
-    whole, fewer = (flow_over(target, Euclidean(), count, **options) for count in (None, 4))
+    whole, fewer = (flow_over(target, Euclidean(), count, sizes=tiny.DEEP, **step) for count in (None, 4))
     assert fewer.model.sight.value.target.posterior.num_points == 4
     z = whole.source.sample(KEY)
     np.testing.assert_allclose(fewer.model(0.4, z), whole.model(0.4, z), rtol=1e-9)
 
 
 @pytest.mark.parametrize("in_turn", [False, True], ids=["the same rows", "in turn"])
-@PRODUCTS
-def test_it_is_stored_without_data_and_read_with_them(tmp_path, num_products, in_turn):
-    options = {"num_revisions": 2, "num_products": num_products, "in_turn": in_turn}
-    flow = flow_over(posterior(), Euclidean(), rows=5, **options)
+@STEPS
+def test_it_is_stored_without_data_and_read_with_them(tmp_path, step, in_turn):
+    flow = flow_over(posterior(), Euclidean(), rows=5, num_revisions=2, in_turn=in_turn, **step)
     flow.save(tmp_path / "flow")
     again = ws.PopulationFlow.load(tmp_path / "flow", posterior())
     z = flow.source.sample(KEY)
@@ -193,6 +196,10 @@ def test_flows_to_posteriors_are_guided_in_another_way():
         Revised(num_revisions=0)
     with pytest.raises(InputError, match="`num_products` of Revised must be at least 0, got -1"):
         Revised(num_products=-1)
+    with pytest.raises(
+        InputError, match="`num_products` of Revised must be 0 where the step has Kronecker factors, got 4"
+    ):
+        Revised(num_products=4, kronecker=True)
 
 
 @pytest.mark.slow

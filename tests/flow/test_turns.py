@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.flow import tiny
-from tests.flow.test_revised import PRODUCTS, flow_over, posterior
+from tests.flow.test_revised import flow_over, posterior
 
 from weightscape.core import InputError
 from weightscape.flow import Euclidean, Revised
@@ -71,11 +71,10 @@ def at_rows_of(whole, rows):
     return dataclasses.replace(whole, posterior=at_rows(whole.posterior, jnp.asarray(rows)))
 
 
-@PRODUCTS
-def test_a_field_sees_the_rows_of_its_look(num_products):
+@pytest.mark.parametrize("step", [{}, {"num_products": 2}], ids=["no step", "products"])
+def test_a_field_sees_the_rows_of_its_look(step):
     """With one revision of N = 12 rows by four, at time 0.4, it is the field that always sees rows 1, 4, 7 and 10."""
-    options = {"sizes": tiny.DEEP, "num_products": num_products}
-    field = flow_over(posterior(), Euclidean(), rows=4, in_turn=True, **options).model
+    field = flow_over(posterior(), Euclidean(), rows=4, in_turn=True, sizes=tiny.DEEP, **step).model
     whole = field.sight.value.target
     assert whole.posterior.num_points == NUM_ROWS
     z = whole.source.sample(KEY)

@@ -13,7 +13,16 @@ from weightscape.cli.screen import Screen
 from weightscape.core import PRNGKey
 from weightscape.core.checks import require_known
 from weightscape.draws import Draws
-from weightscape.evaluate import Memorisation, function_features, memorisation, scores, weight_features
+from weightscape.evaluate import (
+    Memorisation,
+    audit,
+    copy_candidates,
+    function_features,
+    matched_distances,
+    memorisation,
+    scores,
+    weight_features,
+)
 from weightscape.flow import (
     Equivariant,
     Euclidean,
@@ -95,11 +104,7 @@ def judge_population(
     networks = flow.sample(key_draws, num_draws)
     named = {"training": train, "held out": held_out, "flow": networks}
     found = {name: _scores(draws, opened) for name, draws in named.items()}
-    x = np.asarray(opened.dataset.test.x)
-    by_function = [function_features(draws, x) for draws in (networks, train, held_out)]
-    by_weight = [weight_features(draws, train) for draws in (networks, train, held_out)]
-    audits = {"functions": memorisation(*by_function), "weights": memorisation(*by_weight)}
-    return Judged(flow, networks, found, audits, answers)
+    return Judged(flow, networks, found, _audits(networks, train, held_out, np.asarray(opened.dataset.test.x)), answers)
 
 
 def population_report(judged: Judged, opened: OpenedRun, settings: dict[str, str]) -> Report:
@@ -132,6 +137,19 @@ def population_result(judged: Judged) -> dict[str, Any]:
     answers = {name: answer._asdict() for name, answer in judged.answers.items()}
     told = {"given": answers} if answers else {}
     return {"scores": judged.scores, "memorisation": audits, "num_networks": len(judged.networks), **told}
+
+
+def _audits(networks: Draws, train: Draws, held_out: Draws, x: np.ndarray) -> dict[str, Memorisation]:
+    """By functions at some inputs, and by weights, each network beside those that it is closest to in either way."""
+    by_function = [function_features(draws, x) for draws in (networks, train, held_out)]
+    by_weight = [weight_features(draws, train) for draws in (networks, train, held_out)]
+
+    def distances(draws: Draws, which: int) -> np.ndarray:
+        rows = copy_candidates(*((features[which], features[1]) for features in (by_function, by_weight)))
+        return matched_distances(draws, train, rows)
+
+    weights = audit(distances(networks, 0), distances(held_out, 2))
+    return {"functions": memorisation(*by_function), "weights": weights}
 
 
 def _scores(draws: Draws, opened: OpenedRun) -> dict[str, float]:

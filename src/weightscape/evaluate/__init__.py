@@ -21,6 +21,7 @@ from weightscape.evaluate.evidences import EvidenceRow, compare_evidence
 from weightscape.evaluate.gaussian_process import GaussianProcess
 from weightscape.evaluate.generator_baselines import averages, blends, noisy_copies
 from weightscape.evaluate.memorisation import Memorisation, audit, memorisation, nearest_distances, z_u
+from weightscape.evaluate.nearest_weights import copy_candidates, matched_distances
 from weightscape.evaluate.nearness import halves_nearness, nearness
 from weightscape.evaluate.network_features import function_features, weight_features
 from weightscape.evaluate.nll import nll
@@ -77,6 +78,7 @@ __all__ = [
     "comparison_table",
     "conformal_interval",
     "conformal_sets",
+    "copy_candidates",
     "coverage",
     "coverage_curve",
     "crps",
@@ -86,6 +88,7 @@ __all__ = [
     "halves_nearness",
     "interval_width",
     "jensen_shannon",
+    "matched_distances",
     "memorisation",
     "miscalibration_area",
     "nearest_distances",

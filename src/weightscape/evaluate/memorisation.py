@@ -59,12 +59,19 @@ def nearest_distances(
     """The Euclidean distance of each network to the training network that is closest to it."""
     asked, remedy = "Networks that are compared must have the same features", "Compute both in the same way."
     require(networks.shape[1:] == train.shape[1:], asked, f"{shape_of(networks)} and {shape_of(train)}", remedy)
+    chosen = nearest_rows(networks, train, 1)[:, 0]
+    differences = np.asarray(networks, np.float64) - np.asarray(train[chosen], np.float64)
+    return np.linalg.norm(differences, axis=1)
+
+
+def nearest_rows(
+    networks: Float[np.ndarray, "network _"], train: Float[np.ndarray, "other _"], count: int
+) -> Int[np.ndarray, "network nearest"]:
+    """The numbers of the training networks that are closest to each network, the closest first."""
     centre = np.mean(train, axis=0, dtype=np.float64).astype(train.dtype)
     known = train - centre
     starts = range(0, len(networks), _AT_ONCE)
-    chosen = np.concatenate([_nearest(networks[start : start + _AT_ONCE] - centre, known) for start in starts])
-    differences = np.asarray(networks, np.float64) - np.asarray(train[chosen], np.float64)
-    return np.linalg.norm(differences, axis=1)
+    return np.concatenate([_nearest(networks[start : start + _AT_ONCE] - centre, known, count) for start in starts])
 
 
 def z_u(generated: Float[np.ndarray, " network"], held_out: Float[np.ndarray, " other"]) -> float:
@@ -78,6 +85,8 @@ def z_u(generated: Float[np.ndarray, " network"], held_out: Float[np.ndarray, " 
     return float((larger - m * n / 2) / np.sqrt(variance)) if variance > 0 else 0.0
 
 
-def _nearest(networks: Features, train: Features) -> Int[np.ndarray, " _"]:
-    """The number of the nearest, in the precision of the features; how far it is comes from the difference, exactly."""
-    return np.argmin(np.sum(train**2, axis=1)[None] - 2 * networks @ train.T, axis=1)
+def _nearest(networks: Features, train: Features, count: int) -> Int[np.ndarray, "_ nearest"]:
+    """The same for a few networks, in the precision of the features; how far off they are comes from differences."""
+    squares = np.sum(train**2, axis=1)[None] - 2 * networks @ train.T
+    few = np.argpartition(squares, min(count, len(train)) - 1, axis=1)[:, :count]
+    return np.take_along_axis(few, np.argsort(np.take_along_axis(squares, few, axis=1), axis=1), axis=1)

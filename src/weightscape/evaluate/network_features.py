@@ -27,13 +27,22 @@ def function_features(draws: Draws, x: ArrayLike) -> Float[np.ndarray, "network 
 
 def weight_features(draws: Draws, reference: Draws) -> Float[np.ndarray, "network feature"]:
     """All weights of every network in a row, of unit scales, matched to the first network of `reference`."""
-    symmetry = _symmetry(draws)
-    networks, first = (_normalised(symmetry, _rows(each)) for each in (draws, reference[0, 0]))
+    networks, first = map(normalised_networks, (draws, reference[0, 0]))
     target = jax.tree.map(lambda leaf: leaf[0], first)
-    kept = symmetry.without_scaling()
+    kept = kept_symmetry(draws)
     matched = WeightMatching().match_many(jax.random.key(0), kept, networks, target)
     moved = _moved(kept, networks, matched.element)
     return np.concatenate([np.asarray(leaf).reshape(len(draws), -1) for leaf in jax.tree.leaves(moved)], axis=1)
+
+
+def kept_symmetry(draws: Draws) -> Symmetry:
+    """What moves networks of unit scales into each other: permutations and signs."""
+    return _symmetry(draws).without_scaling()
+
+
+def normalised_networks(draws: Draws) -> Tree:
+    """Their weights, of unit scales, on one leading axis."""
+    return _normalised(_symmetry(draws), _rows(draws))
 
 
 def _symmetry(draws: Draws) -> Symmetry:

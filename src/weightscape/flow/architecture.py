@@ -132,6 +132,8 @@ class Revised(Architecture):
     - `num_revisions`: how often the draft is revised, by the same metanet, each time with a new gradient.
     - `num_products`: how many products with the curvature lead to the Newton step that it is shown beside the gradient;
       0 for no such step.
+    - `kronecker`: whether it is shown the step by Kronecker factors instead, which is cheaper and leads further where
+      networks are deep. With neither there is no step.
     - `in_turn`: whether looks at different times, and each revision, take other rows, so that all are seen on the way
       (`turns`); otherwise it is always the same ones.
 
@@ -143,12 +145,18 @@ class Revised(Architecture):
     halved: bool = eqx.field(static=True, default=False)
     num_revisions: int = eqx.field(static=True, default=1)
     num_products: int = eqx.field(static=True, default=0)
+    kronecker: bool = eqx.field(static=True, default=False)
     in_turn: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         require_count("`rows` of Revised", 1 if self.rows is None else self.rows)
         require_count("`num_revisions` of Revised", self.num_revisions)
         require_count("`num_products` of Revised", self.num_products, least=0)
+        asked, remedy = (
+            "`num_products` of Revised must be 0 where the step has Kronecker factors",
+            "Choose one of both.",
+        )
+        require(not self.kronecker or self.num_products == 0, asked, self.num_products, remedy)
         asked = "`rows` of Revised must be a number where looks take them in turn"
         require(self.rows is not None or not self.in_turn, asked, self.rows, "Pass how many each look takes.")
 
@@ -163,13 +171,14 @@ class Revised(Architecture):
         key_draft, key_revision = jax.random.split(key)
         options: dict[str, Any] = {"block_type": jnp.bfloat16 if self.halved else None}
         draft = Metanet(key_draft, setting.symmetry, _zeros(setting), sizes=self.sizes, **options)
-        num_shown = 1 + (self.num_products > 0)
+        num_shown = 1 + (self.num_products > 0 or self.kronecker)
         told = dataclasses.replace(self.sizes, context_size=self.sizes.context_size + num_shown)
         options |= {"sizes": told, "num_companions": 1 + num_shown}
         revision = Metanet(key_revision, setting.symmetry, _zeros(setting), **options)
         sight = Fixed(Sight(self.seen(setting.target)))
         layout = setting.target.source.layout
-        looks = (self.num_revisions, self.num_products, self.rows if self.in_turn else None)
+        turn = self.rows if self.in_turn else None
+        looks = (self.num_revisions, self.num_products, self.kronecker, turn)
         return RevisedField(draft, revision, setting.path, sight, layout, *looks)
 
     def seen(self, target: Target) -> Target:

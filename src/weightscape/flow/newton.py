@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from weightscape.core.types import Scalar, Tree
 from weightscape.flow.target import Target
+from weightscape.posterior import Posterior
 
 _MOST_ROWS = 2048
 
@@ -33,11 +34,21 @@ def newton_step(
 
     - `gradient`: that of the likelihood at z, for one row on average; the prior's is added here.
     """
+    curvature, slope = _curvature(target, z), lambda z: prior_gradient(target, z)
+    bends = lambda v: curvature(v) - jax.jvp(slope, (z,), (v,))[1]
+    return conjugate_gradients(bends, gradient + slope(z), num_products)
+
+
+def prior_gradient(target: Target, z: Float[Array, " weight"]) -> Float[Array, " weight"]:
+    """∇ log p(θ(z)), with its power and |det J|, for one row."""
     num_rows = target.posterior.num_points * target.posterior.likelihood_power
-    log_prior = lambda z: _log_prior(target, z) / num_rows
-    curvature, prior_gradient = _curvature(target, z), jax.grad(log_prior)
-    bends = lambda v: curvature(v) - jax.jvp(prior_gradient, (z,), (v,))[1]
-    return conjugate_gradients(bends, gradient + prior_gradient(z), num_products)
+    return jax.grad(lambda z: _log_prior(target, z) / num_rows)(z)
+
+
+def few_rows(posterior: Posterior) -> tuple[Array, Array]:
+    """So many rows, evenly spaced, as are enough for a curvature."""
+    few = slice(None, None, -(-posterior.num_points // _MOST_ROWS))
+    return posterior.x[few], posterior.y[few]
 
 
 def conjugate_gradients(
@@ -75,8 +86,7 @@ class _Search(NamedTuple):
 def _curvature(target: Target, z: Float[Array, " weight"]) -> Product:
     """v ↦ H v, for one row on average."""
     posterior = target.posterior
-    few = slice(None, None, -(-posterior.num_points // _MOST_ROWS))
-    x, y = posterior.x[few], posterior.y[few]
+    x, y = few_rows(posterior)
 
     def outputs(z: Float[Array, " weight"]) -> Tree:
         parameters = posterior.constrain(target.source.position(z))

@@ -3,7 +3,8 @@
     v₀(t, z)                                              the draft, of a first metanet
     x̂ₖ = where the path leads from z with vₖ              for the straight path z + (1 − t) vₖ
     g  = ∇ log L(x̂ₖ),   ρ² = the mean of g²               what the data say of that network
-    δ  = Newton's step from x̂ₖ,   σ² = the mean of δ²     where they would have it (`newton`), if that is wanted
+    δ  = Newton's step from x̂ₖ,   σ² = the mean of δ²     where they would have it, if that is wanted: by products with
+                                                          the curvature (`newton`), or by its factors (`kronecker_step`)
     vₖ₊₁(t, z) = vₖ + w(t, z; x̂ₖ, g / ρ, log ρ, δ / σ, log σ)      a revision, of a second metanet, the same each time
 
 The last is the field's velocity, and all are trained to be the rate of the path (`Field.tries`). Each learns from its
@@ -28,6 +29,7 @@ from jaxtyping import Array, Float, Int
 from weightscape.core.layout import Layout
 from weightscape.core.types import Scalar, Tree
 from weightscape.flow.fields import Field
+from weightscape.flow.kronecker_step import kronecker_step
 from weightscape.flow.newton import newton_step
 from weightscape.flow.paths import Path
 from weightscape.flow.target import Target
@@ -40,6 +42,7 @@ class RevisedField(Field):
     """v₀ and w, the path that says where a velocity leads to, the data in sight, and how often w revises.
 
     - `num_products`: how many products with the curvature Newton's step takes; 0 where w is shown none.
+    - `kronecker`: whether Newton's step is that of Kronecker factors instead (`kronecker_step`).
     - `turn`: how many of the rows in sight each look takes, in turn (`turns`); None for all of them each time.
     """
 
@@ -50,6 +53,7 @@ class RevisedField(Field):
     layout: Layout = eqx.field(static=True)
     num_revisions: int = eqx.field(static=True, default=1)
     num_products: int = eqx.field(static=True, default=0)
+    kronecker: bool = eqx.field(static=True, default=False)
     turn: int | None = eqx.field(static=True, default=None)
 
     def __call__(
@@ -91,6 +95,8 @@ class RevisedField(Field):
         shown = [_gradient(target, ahead)]
         if self.num_products:
             shown.append(newton_step(target, ahead, shown[0], self.num_products))
+        if self.kronecker:
+            shown.append(kronecker_step(self.sight.value.target, ahead, shown[0]))
         sizes = [jnp.sqrt(jnp.mean(each**2) + jnp.finfo(z.dtype).tiny) for each in shown]
         heard = jnp.log(jnp.stack(sizes))
         trees = map(self.layout.unflatten, (ahead, *(each / size for each, size in zip(shown, sizes, strict=True))))

@@ -1,0 +1,55 @@
+"""How far the nearest training network is by weights, each compared in the form that is closest to it.
+
+    d(θ) = min_{θ' among candidates} min_g ‖θ − g θ'‖,      θ and θ' of unit scales, g permutations and signs
+
+`weight_features` bring all networks close to one reference, and two of them that are almost the same may be brought
+there in different ways. That makes copies look far off, the more so the deeper networks are. Here every candidate is
+matched to the network itself. Candidates are the training networks that features say are close: a copy is close by its
+function, or by those weights that the reference has brought to the same place.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from weightscape.core.checks import require
+from weightscape.core.types import Tree
+from weightscape.draws import Draws
+from weightscape.evaluate.memorisation import nearest_rows
+from weightscape.evaluate.network_features import kept_symmetry, normalised_networks
+from weightscape.geometry import WeightMatching
+
+Features = Float[np.ndarray, "_ _"]
+
+
+def copy_candidates(*compared: tuple[Features, Features], count: int = 4) -> Int[np.ndarray, "network candidate"]:
+    """For each network the numbers of training networks that it may be a copy of.
+
+    - `compared`: features of the networks and of the training networks, once for each way to compare them.
+    - `count`: how many of the closest are taken from each.
+    """
+    return np.concatenate([nearest_rows(*pair, count) for pair in compared], axis=1)
+
+
+def matched_distances(
+    networks: Draws, train: Draws, rows: Int[np.ndarray, "network candidate"]
+) -> Float[np.ndarray, " network"]:
+    """d of each network.
+
+    - `rows`: numbers of training networks for each of the networks, from `copy_candidates`.
+    """
+    asked, remedy = "`rows` of matched_distances must be as many as networks", "Choose them with `copy_candidates`."
+    require(len(rows) == len(networks), asked, f"{len(rows)} for {len(networks)}", remedy)
+    kept, ours, theirs = kept_symmetry(networks), normalised_networks(networks), normalised_networks(train)
+    key = jax.random.key(0)  # of the order of groups; any does, and a fixed one repeats
+
+    def nearest(i: int, several: Int[np.ndarray, " candidate"]) -> float:
+        found = WeightMatching().match_many(key, kept, _at(theirs, several), _at(ours, i))
+        return float(np.min(found.distance))
+
+    return np.asarray([nearest(i, several) for i, several in enumerate(rows)])
+
+
+def _at(networks: Tree, rows: int | Int[np.ndarray, " candidate"]) -> Tree:
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[rows], networks)
