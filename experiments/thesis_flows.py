@@ -23,7 +23,7 @@ import jax
 import numpy as np
 from experiments.thesis import judging, populations, tables
 from experiments.thesis.settings import PROBLEMS, configurations
-from experiments.thesis.stages import STAGES, Stage, stages_of, trained
+from experiments.thesis.stages import JUDGED, STAGES, Stage, stages_of, trained
 
 from weightscape.core.checks import require_known
 from weightscape.core.files import read_json, write_json, write_text
@@ -76,7 +76,7 @@ def report(folder: Path, name: str) -> None:
                 "",
                 f"### {each}",
                 "",
-                *tables.table("", found(each), known if each in ("revisions", "looks") else None),
+                *tables.table("", found(each), known if each in JUDGED else None),
             ]
     write_text(folder / "results.md", "\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)

@@ -168,6 +168,9 @@ _FEW = Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2)
 _SMALL = Fields(_FEW, _FEW, Sizes(width=16, num_blocks=1), rows=64)
 _TINY = ws.PopulationMatching(num_steps=100, batch_size=16, learning_rate=5e-3, average=0.95)
 
+_MODEST = Fields(_sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), 4096, 2, kronecker=True)
+_DEEP = Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=4096, kronecker=True, halved=True)
+
 PROBLEMS = {
     "cancer": Problem(
         "breast_cancer",
@@ -255,11 +258,11 @@ PROBLEMS = {
         ws.Population(num_runs=6000, num_steps=10_000, learning_rate=0.01, batch_size=128, share_batches=True),
         (
             ws.PopulationMatching(num_steps=2000, batch_size=128, learning_rate=1e-3, average=0.998),
-            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
+            _DEEP,
         ),
         (
             ws.PopulationMatching(num_steps=4000, batch_size=128, learning_rate=1e-3),
-            Fields(_sizes(384, 4), _sizes(256, 4), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
+            dataclasses.replace(_DEEP, revised=_sizes(256, 4)),
         ),
         num_generated=256,
         num_rows=60_000,
@@ -271,16 +274,13 @@ PROBLEMS = {
         0.2,
         ws.Population(num_runs=1200, num_steps=3000, learning_rate=0.01, batch_size=128, share_batches=True),
         (
-            ws.PopulationMatching(num_steps=800, batch_size=32, learning_rate=2e-3, average=0.99),
-            Fields(_sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), rows=1024),
+            ws.PopulationMatching(num_steps=400, batch_size=24, learning_rate=2e-3, average=0.98),
+            dataclasses.replace(_MODEST, num_revisions=1),
         ),
-        (
-            ws.PopulationMatching(num_steps=3000, batch_size=32, learning_rate=2e-3, average=0.995),
-            Fields(_sizes(96, 2), _sizes(96, 2), Sizes(width=256, num_blocks=2), rows=1024),
-        ),
+        (ws.PopulationMatching(num_steps=1100, batch_size=24, learning_rate=2e-3, average=0.99), _MODEST),
         num_generated=64,
-        noises=(0.05, 0.1, 0.15, 0.2, 0.3, 0.4),
-        shares=(0.05, 0.1, 0.2, 0.3),
+        noises=(0.1, 0.2, 0.3, 0.4),
+        shares=(0.1, 0.2, 0.3),
         num_rows=60_000,
     ),
     "small": Problem(

@@ -8,6 +8,8 @@
 - `sizes`: the same on networks of other widths, each with a population of its own.
 - `revisions`: short trainings of fields that revise their draft more or less often, with Newton's step and without, two
   of each.
+- `factors`: the same with the step by Kronecker factors.
+- `often`: networks of the long flow, which revises more or less often than in training.
 - `looks`: short trainings of fields that see few rows at a time, always the same or in turn, two of each.
 - `costs`: drawing in fewer steps of the solver, beside training that looks at as many rows.
 """
@@ -40,10 +42,13 @@ WIDTHS = (5, 20, 40)
 REVISIONS = (1, 2, 3)
 SEEDS = (0, 1)
 PRODUCTS = {"": 0, " with Newton's step": 8}
+OFTEN = (1, 2, 3, 5)
 LOOKS = (32, 128, 512)
 TURNS = {"always the same": False, "in turn": True}
 SOLVER_STEPS = (1, 2, 4, 8, 24)
 EVALUATIONS = 3  # of a velocity in each step of the solver's scheme
+JUDGED = ("revisions", "factors", "often", "looks")
+"""Stages whose networks are judged against the population in full."""
 _CURVATURE_ROWS = 2048
 _BATCH = 128
 _RUNS_OF_A_WIDTH = 4000
@@ -166,6 +171,24 @@ def revisions(stage: Stage) -> dict[str, Any]:
     return found
 
 
+def factors(stage: Stage) -> dict[str, Any]:
+    """The same, shown the step by Kronecker factors."""
+    found = {}
+    for count, seed in itertools.product(REVISIONS, SEEDS):
+        changes = {"num_revisions": count, "num_products": 0, "kronecker": True}
+        found[f"{count} revisions with Kronecker factors, key {seed}"] = _revised(
+            stage, f"factors-{count}", seed, changes
+        )
+    return found
+
+
+def often(stage: Stage) -> dict[str, Any]:
+    """Networks of the long flow that sees the data, with other numbers of revisions."""
+    drawn = trained(stage.folder, stage.problem, configurations()["euclidean-revised-long"], stage.split.train)
+    networks = lambda count: drawn.with_revisions(count).sample(jax.random.key(3), stage.problem.num_generated)
+    return {f"{count} revisions": judging.judged(networks(count), stage.against) for count in OFTEN}
+
+
 def looks(stage: Stage) -> dict[str, Any]:
     """Networks of fields that see so many rows at a time, always the same or others each time, for two keys."""
     found = {}
@@ -192,6 +215,8 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "scaling": scaling,
     "sizes": sizes,
     "revisions": revisions,
+    "factors": factors,
+    "often": often,
     "looks": looks,
     "costs": costs,
 }
@@ -200,8 +225,12 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
 def stages_of(problem: Problem) -> tuple[str, ...]:
     """Those that make sense for a problem."""
     if problem.hidden != NARROW:
-        return ()
-    return tuple(STAGES) if problem.dataset == "mnist" else ("transfer", "scaling", "sizes", "revisions", "looks")
+        return ("often",)
+    return (
+        tuple(STAGES)
+        if problem.dataset == "mnist"
+        else ("transfer", "scaling", "sizes", "revisions", "factors", "looks")
+    )
 
 
 def _flows(stage: Stage) -> dict[str, ws.PopulationFlow]:

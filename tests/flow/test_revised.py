@@ -14,7 +14,17 @@ from tests.flow import tiny, von_mises
 import weightscape as ws
 from weightscape.core import InputError
 from weightscape.draws import Header
-from weightscape.flow import ByLabel, Euclidean, Exact, FixedSteps, Geometric, Independent, Revised, transfer
+from weightscape.flow import (
+    ByLabel,
+    Equivariant,
+    Euclidean,
+    Exact,
+    FixedSteps,
+    Geometric,
+    Independent,
+    Revised,
+    transfer,
+)
 from weightscape.flow.kronecker_step import kronecker_step
 from weightscape.flow.objective import OfVelocity, Pair
 from weightscape.flow.orbits import orbits
@@ -173,6 +183,24 @@ def test_of_rows_that_are_there_thrice_a_third_is_as_good(step):
     assert fewer.model.sight.value.target.posterior.num_points == 4
     z = whole.source.sample(KEY)
     np.testing.assert_allclose(fewer.model(0.4, z), whole.model(0.4, z), rtol=1e-9)
+
+
+@GEOMETRIES
+def test_it_may_revise_more_often_than_in_training(tmp_path, geometry):
+    """It is the field with the same numbers that revises so often, and is stored as that."""
+    target = relu_posterior()
+    once, thrice = (flow_over(target, geometry, num_revisions=count, kronecker=True) for count in (1, 3))
+    z, more = once.source.sample(KEY), once.with_revisions(3)
+    np.testing.assert_array_equal(more.model(0.4, z), thrice.model(0.4, z))
+    assert not np.allclose(more.model(0.4, z), once.model(0.4, z))
+    assert more.facts["num_revisions"] == 3
+    more.save(tmp_path / "flow")
+    np.testing.assert_array_equal(ws.PopulationFlow.load(tmp_path / "flow", target).model(0.4, z), thrice.model(0.4, z))
+    with pytest.raises(InputError, match="`num_revisions` of Revised must be"):
+        once.with_revisions(0)
+    blind = ws.PopulationMatching(geometry, architecture=Equivariant(tiny.SIZES, guided=False))
+    with pytest.raises(InputError, match="A flow must revise to do so more often, got Equivariant"):
+        dataclasses.replace(once, method=blind).with_revisions(2)
 
 
 @pytest.mark.parametrize("in_turn", [False, True], ids=["the same rows", "in turn"])

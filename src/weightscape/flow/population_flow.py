@@ -24,9 +24,11 @@ from weightscape.core.checks import require
 from weightscape.core.facts import Facts
 from weightscape.core.keys import require_key
 from weightscape.draws import Draws, Header, Sampled
+from weightscape.flow.architecture import Revised
 from weightscape.flow.divergence import Divergence, Exact
 from weightscape.flow.given import require_given
 from weightscape.flow.objective import Objective
+from weightscape.flow.revised_field import RevisedField
 from weightscape.flow.source import Source
 from weightscape.flow.transport import Solver, carry, carry_with_density, carry_with_path
 from weightscape.inference.approximation import Approximation
@@ -111,6 +113,20 @@ class PopulationFlow(Approximation):
     def with_divergence(self, divergence: Divergence) -> "PopulationFlow":
         """The same flow, with another divergence."""
         return dataclasses.replace(self, divergence=divergence)
+
+    def with_revisions(self, count: int) -> "PopulationFlow":
+        """The same flow, whose field revises each draft so often; more often than in training leads further, as a rule.
+
+        It is another field, with a density of its own, that costs as many looks at the data.
+        """
+        architecture = self.method.architecture
+        asked, remedy = "A flow must revise to do so more often", "Train one with `architecture=Revised()`."
+        require(isinstance(architecture, Revised), asked, type(architecture).__name__, remedy)
+        method = dataclasses.replace(self.method, architecture=dataclasses.replace(architecture, num_revisions=count))
+        is_field = lambda node: isinstance(node, RevisedField)
+        often = lambda node: dataclasses.replace(node, num_revisions=count) if is_field(node) else node
+        model = jax.tree.map(often, self.model, is_leaf=is_field)
+        return dataclasses.replace(self, model=model, method=method, facts=self.facts.plus(num_revisions=count))
 
     @property
     def _velocity(self) -> Any:
