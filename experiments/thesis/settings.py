@@ -278,7 +278,7 @@ PROBLEMS = {
             dataclasses.replace(_MODEST, num_revisions=1),
         ),
         (ws.PopulationMatching(num_steps=1100, batch_size=24, learning_rate=2e-3, average=0.99), _MODEST),
-        num_generated=64,
+        num_generated=32,
         noises=(0.1, 0.2, 0.3, 0.4),
         shares=(0.1, 0.2, 0.3),
         num_rows=60_000,

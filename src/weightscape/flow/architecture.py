@@ -132,8 +132,8 @@ class Revised(Architecture):
     - `num_revisions`: how often the draft is revised, by the same metanet, each time with a new gradient.
     - `num_products`: how many products with the curvature lead to the Newton step that it is shown beside the gradient;
       0 for no such step.
-    - `kronecker`: whether it is shown the step by Kronecker factors instead, which is cheaper and leads further where
-      networks are deep. With neither there is no step.
+    - `kronecker`: whether it is shown the step by Kronecker factors instead, which costs as much as a gradient or two.
+      With neither there is no step.
     - `in_turn`: whether looks at different times, and each revision, take other rows, so that all are seen on the way
       (`turns`); otherwise it is always the same ones.
 
