@@ -4,7 +4,8 @@
 
 PROBLEM is cancer (30-16-16-2 ReLU, for two cores), mnist (784-10-10), diverse (the same with less decay, longer
 training and images moved by a pixel, for networks that differ more), modest (the same for two cores and half an hour),
-deep (784-32-32-10), digits (64-10-10, for two cores) or small (a minute on two cores).
+deep (784-32-32-10), modest-deep (the same for two cores), digits (64-10-10, for two cores) or small (a minute on two
+cores).
 
 The population is trained, then what is named is made, or all of it: configurations (three geometries × a field that
 commutes with permutations, one that sees the data too, or a plain one × aligned or not × independent pairs or optimal

@@ -41,31 +41,26 @@ class Features(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What networks are judged against: test rows, training networks, and how far off held-out ones are."""
+    """What networks are judged against: test rows, training networks, and how far off held-out ones are.
+
+    - `held_out`, `held_out_features`: kept for `first`, which asks again how far off they are.
+    """
 
     x: np.ndarray
     y: np.ndarray
     train: ws.Draws
-    held_out: ws.Draws
     features: Features
-    features_held_out: Features
-    distances_held_out: Features
+    held_out: ws.Draws
+    held_out_features: Features
+    distances: Features
 
     def first(self, count: int) -> "Known":
         """The same where only the first training networks are known."""
         if count >= len(self.train):
             return self
-        fewer = self._replace(train=self.train[:count], features=self.features.first(count))
-        return fewer._replace(distances_held_out=fewer.distances(fewer.held_out, fewer.features_held_out))
-
-    def distances(self, networks: ws.Draws, features: Features) -> Features:
-        """How far the nearest training network is in both ways."""
-        few, known = features.first(_MOST_MATCHED), self.features
-        rows = evaluate.copy_candidates((few.functions, known.functions), (few.weights, known.weights))
-        return Features(
-            evaluate.nearest_distances(features.functions, known.functions),
-            evaluate.matched_distances(_first(networks, _MOST_MATCHED), self.train, rows),
-        )
+        train, features = self.train[:count], self.features.first(count)
+        distances = _distances(self.held_out, self.held_out_features, train, features)
+        return self._replace(train=train, features=features, distances=distances)
 
 
 def known(folder: Path, problem: Problem, split: RunSplit) -> Known:
@@ -82,23 +77,27 @@ def known(folder: Path, problem: Problem, split: RunSplit) -> Known:
         )
 
     ours, theirs = features("train", split.train), features("held_out", held_out)
-    blank = Known(x, y, split.train, held_out, ours, theirs, theirs)
-    return blank._replace(distances_held_out=blank.distances(held_out, theirs))
+    return Known(x, y, split.train, ours, held_out, theirs, _distances(held_out, theirs, split.train, ours))
 
 
 def judged(networks: ws.Draws, against: Known) -> dict[str, Any]:
     """All figures of some networks."""
     p = evaluate.function_features(networks, against.x).reshape(len(networks), len(against.y), -1)
     flat = p[:, :_MOST_ROWS].reshape(len(p), -1)
-    few = _first(networks, _MOST_MATCHED)
-    distances = against.distances(networks, Features(flat, evaluate.weight_features(few, against.train)))
-    pairs = zip(Features._fields, distances, against.distances_held_out, strict=True)
+    features = Features(flat, evaluate.weight_features(networks, against.train))
+    distances = _distances(networks, features, against.train, against.features)
+    pairs = zip(Features._fields, distances, against.distances, strict=True)
     return {**scored(p, against.y), **{by: evaluate.audit(ours, theirs)._asdict() for by, ours, theirs in pairs}}
 
 
-def _first(draws: ws.Draws, count: int) -> ws.Draws:
-    """Networks of one chain, or of as many chains as networks."""
-    return draws[:count] if draws.num_chains > 1 else draws[:, :count]
+def _distances(networks: ws.Draws, features: Features, train: ws.Draws, theirs: Features) -> Features:
+    """How far the nearest training network is, by functions of all and by weights of the first networks."""
+    first = np.arange(min(len(networks), _MOST_MATCHED))
+    rows = evaluate.copy_candidates(*zip(features.first(len(first)), theirs, strict=True))
+    return Features(
+        evaluate.nearest_distances(features.functions, theirs.functions),
+        evaluate.matched_distances(networks, train, rows, chosen=first),
+    )
 
 
 def beside_nearest(networks: ws.Draws, against: Known) -> dict[str, np.ndarray]:

@@ -39,7 +39,7 @@ class Fields:
 
     - `rows`: of the data that revised ones see.  `num_revisions`: how often they do.
     - `num_products`: with the curvature, for the Newton step that they are shown each time.
-    - `kronecker`: whether that step has Kronecker factors instead.  `in_turn`: whether each look takes other rows.
+    - `kronecker`: whether that step has Kronecker factors instead.
     - `halved`: blocks in bfloat16, for accelerators.
     """
 
@@ -50,7 +50,6 @@ class Fields:
     num_revisions: int = 3
     num_products: int = 8
     kronecker: bool = False
-    in_turn: bool = False
     halved: bool = False
 
     def architecture(self, kind: str) -> Architecture:
@@ -60,9 +59,8 @@ class Fields:
         if kind == PLAIN:
             return Plain(self.plain)
         num_products = 0 if self.kronecker else self.num_products
-        looks = {"num_revisions": self.num_revisions, "num_products": num_products}
-        ways = {"kronecker": self.kronecker, "in_turn": self.in_turn}
-        return Revised(self.revised, self.rows, halved=self.halved, **looks, **ways)
+        looks = {"num_revisions": self.num_revisions, "num_products": num_products, "kronecker": self.kronecker}
+        return Revised(self.revised, self.rows, halved=self.halved, **looks)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +166,9 @@ _FEW = Sizes(width=8, edge_width=4, num_blocks=1, num_heads=2)
 _SMALL = Fields(_FEW, _FEW, Sizes(width=16, num_blocks=1), rows=64)
 _TINY = ws.PopulationMatching(num_steps=100, batch_size=16, learning_rate=5e-3, average=0.95)
 
-_MODEST = Fields(_sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), 4096, 2, kronecker=True)
+_MODEST = Fields(
+    _sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), rows=4096, num_revisions=2, kronecker=True
+)
 _DEEP = Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=4096, kronecker=True, halved=True)
 
 PROBLEMS = {

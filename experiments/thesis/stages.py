@@ -156,7 +156,7 @@ def costs(stage: Stage) -> dict[str, Any]:
 
 def _rows_of_a_look(field: flow.Revised) -> int:
     """How many rows a field differentiates for one velocity; a product with the curvature counts as a gradient."""
-    assert field.rows is not None
+    assert field.rows is not None and not field.kronecker
     return field.num_revisions * (field.rows + field.num_products * min(field.rows, _CURVATURE_ROWS))
 
 

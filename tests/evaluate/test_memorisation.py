@@ -148,6 +148,8 @@ def test_distances_by_weights_are_those_of_all_permutations(population):
     fresh, least = matched_distances(others, train, every(others)), np.asarray(by_hand(others))
     assert np.all(fresh > least - 1e-4) and np.median(fresh / least) < 1.1
     assert np.max(found) < 0.3 * np.min(fresh)
+    some = np.asarray([10, 3])
+    np.testing.assert_array_equal(matched_distances(copies, train, every(copies)[:2], chosen=some), found[some])
     with pytest.raises(InputError, match="`rows` of matched_distances must be as many as networks, got 1 for 3"):
         matched_distances(others, train, every(others)[:1])
 

@@ -48,6 +48,7 @@ GEOMETRIES = {
     "normalized-with-shifts": Normalized(with_shifts=True),
 }
 NETWORKS = "networks"
+_MOST_MATCHED = 64
 _HELD_OUT = 0.2
 _NUM_ALONE = 32
 _WANTED = {"regression": ("rmse", "nll"), "classification": ("accuracy", "nll")}
@@ -140,13 +141,14 @@ def population_result(judged: Judged) -> dict[str, Any]:
 
 
 def _audits(networks: Draws, train: Draws, held_out: Draws, x: np.ndarray) -> dict[str, Memorisation]:
-    """By functions at some inputs, and by weights, each network beside those that it is closest to in either way."""
+    """By functions at some inputs, and by weights of some networks, matched to those that may be their originals."""
     by_function = [function_features(draws, x) for draws in (networks, train, held_out)]
     by_weight = [weight_features(draws, train) for draws in (networks, train, held_out)]
 
     def distances(draws: Draws, which: int) -> np.ndarray:
-        rows = copy_candidates(*((features[which], features[1]) for features in (by_function, by_weight)))
-        return matched_distances(draws, train, rows)
+        chosen = np.unique(np.linspace(0, len(draws) - 1, _MOST_MATCHED).astype(int))
+        pairs = ((features[which][chosen], features[1]) for features in (by_function, by_weight))
+        return matched_distances(draws, train, copy_candidates(*pairs), chosen=chosen)
 
     weights = audit(distances(networks, 0), distances(held_out, 2))
     return {"functions": memorisation(*by_function), "weights": weights}

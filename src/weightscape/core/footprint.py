@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jax.extend.core import Jaxpr, jaxprs_in_params
 
-from weightscape.core import tree
+from weightscape.core.tree import num_bytes
 from weightscape.core.types import Tree
 
 
@@ -20,6 +20,6 @@ def largest_bytes(function: Callable[..., Any], *arguments: Tree) -> int:
 
 
 def _largest(program: Jaxpr) -> int:
-    made = [tree.num_bytes(variable.aval) for equation in program.eqns for variable in equation.outvars]
+    made = [num_bytes(variable.aval) for equation in program.eqns for variable in equation.outvars]
     inside = [_largest(part) for equation in program.eqns for part in jaxprs_in_params(equation.params)]
     return max([*made, *inside], default=0)

@@ -20,10 +20,10 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Key
 
-from weightscape.core import tree
 from weightscape.core.devices import CHAIN_AXIS, chain_mesh
 from weightscape.core.footprint import largest_bytes
 from weightscape.core.progress import Progress
+from weightscape.core.tree import num_bytes
 from weightscape.core.types import Tree
 
 _BUFFER_BYTES = 64 * 2**20
@@ -185,7 +185,7 @@ def _a_few_at_a_time(function: Callable[..., Any], *chained: Tree) -> Tree:
 
 def _num_fitting(function: Callable[..., Any], count: int, chained: tuple[Tree, ...]) -> int:
     """How many chains to look at side by side; tracing `function` once more is saved where its data are small."""
-    held = tree.num_bytes(eqx.filter((function, chained), eqx.is_array))
+    held = num_bytes(eqx.filter((function, chained), eqx.is_array))
     if count * held <= _LARGEST_BYTES:
         return _MOST_AT_ONCE
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), chained)

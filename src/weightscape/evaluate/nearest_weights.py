@@ -9,7 +9,6 @@ function, or by those weights that the reference has brought to the same place.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -33,23 +32,29 @@ def copy_candidates(*compared: tuple[Features, Features], count: int = 4) -> Int
 
 
 def matched_distances(
-    networks: Draws, train: Draws, rows: Int[np.ndarray, "network candidate"]
+    networks: Draws,
+    train: Draws,
+    rows: Int[np.ndarray, "network candidate"],
+    *,
+    chosen: Int[np.ndarray, " network"] | None = None,
 ) -> Float[np.ndarray, " network"]:
-    """d of each network.
+    """d of each network, or of some; each takes some hundredths of a second.
 
-    - `rows`: numbers of training networks for each of the networks, from `copy_candidates`.
+    - `rows`: numbers of training networks for each of them, from `copy_candidates`.
+    - `chosen`: the numbers of the networks that are compared; None for all.
     """
+    numbers = np.arange(len(networks)) if chosen is None else chosen
     asked, remedy = "`rows` of matched_distances must be as many as networks", "Choose them with `copy_candidates`."
-    require(len(rows) == len(networks), asked, f"{len(rows)} for {len(networks)}", remedy)
+    require(len(rows) == len(numbers), asked, f"{len(rows)} for {len(numbers)}", remedy)
     kept, ours, theirs = kept_symmetry(networks), normalised_networks(networks), normalised_networks(train)
     key = jax.random.key(0)  # of the order of groups; any does, and a fixed one repeats
 
-    def nearest(i: int, several: Int[np.ndarray, " candidate"]) -> float:
-        found = WeightMatching().match_many(key, kept, _at(theirs, several), _at(ours, i))
+    def nearest(number: int, several: Int[np.ndarray, " candidate"]) -> float:
+        found = WeightMatching().match_many(key, kept, _at(theirs, several), _at(ours, number))
         return float(np.min(found.distance))
 
-    return np.asarray([nearest(i, several) for i, several in enumerate(rows)])
+    return np.asarray([nearest(*pair) for pair in zip(numbers, rows, strict=True)])
 
 
 def _at(networks: Tree, rows: int | Int[np.ndarray, " candidate"]) -> Tree:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[rows], networks)
+    return jax.tree.map(lambda leaf: leaf[rows], networks)

@@ -134,8 +134,8 @@ class Revised(Architecture):
       0 for no such step.
     - `kronecker`: whether it is shown the step by Kronecker factors instead, which costs as much as a gradient or two.
       With neither there is no step.
-    - `in_turn`: whether looks at different times, and each revision, take other rows, so that all are seen on the way
-      (`turns`); otherwise it is always the same ones.
+    - `in_turn`: whether looks at different times, and each revision, take other rows, so that all are seen on the way;
+      for looks at a good share of all rows (`turns`). Otherwise it is always the same ones.
 
     For populations: networks that training ends in have small gradients, which an error of a draft has not.
     """

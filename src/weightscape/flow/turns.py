@@ -4,8 +4,10 @@
 
 with N rows of data and K looks at each time. Set b has rows b, b + B, b + 2 B, …, or nearly these where N is no
 multiple of their number. On the way from time 0 to time 1 each look passes through all sets, which together are all
-rows. A field that always looks at the same rows can tell its networks no more than these know; one that looks at them
-in turn tells them what all rows know, at the same cost.
+rows. A field that always looks at the same rows can tell its networks no more than these know. Gradients of few rows
+are noise, though, which changes on the way where rows do: in turn is worth a little where each look takes a third of
+all rows, and costs accuracy where it takes few (`experiments/thesis_flows.md`).
+
 Which rows it sees is a function of time, so the field is one, and the density of its flow is exact; but it jumps
 between sets, and solvers of a high order have no such order there.
 """

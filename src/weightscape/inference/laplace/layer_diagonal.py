@@ -15,8 +15,9 @@ from jaxtyping import Array, Float
 from weightscape.inference.laplace.curvature import RowCurvature
 from weightscape.inference.laplace.neighbourhood import Neighbourhood
 from weightscape.inference.laplace.products import diagonal, over_points
-from weightscape.inference.laplace.taps import Tap, Tapped, layer_input_bytes, tapped_layers
+from weightscape.inference.laplace.taps import Tapped, layer_input_bytes, tapped_layers
 from weightscape.inference.layer_matrix import matrix_places
+from weightscape.inference.layer_taps import Tap
 
 
 def layered_diagonal(curvature: RowCurvature, around: Neighbourhood) -> Float[Array, " free"]:

@@ -1,30 +1,16 @@
-"""Inputs and output gradients of every linear layer, by which curvature is known without gradients of single points.
-
-    ∂f/∂W[i, o] = Σ_s a[s, i] g[s, o]        a: the layer's inputs,  g: the gradient at its outputs,  s: positions
-
-The gradient at a layer's outputs is that of a tap: a zero that is added there.
-"""
-
-from typing import NamedTuple
+"""Which linear layers of a posterior's network are tapped (`layer_taps`), and their taps at its curvature."""
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from weightscape.inference.laplace.curvature import RowCurvature
 from weightscape.inference.laplace.neighbourhood import Neighbourhood, joined
 from weightscape.inference.layer_matrix import network_path
+from weightscape.inference.layer_taps import Tap, taps_of
 from weightscape.networks import LinearLayer, LinearLayers, find_linear_layers
 from weightscape.priors import is_own_coordinate
-
-
-class Tap(NamedTuple):
-    """Of one layer: inputs, a last one of 1 where the layer has a bias; and gradients for each factor of a point."""
-
-    inputs: Float[Array, "point position input"]
-    gradients: Float[Array, "factor point position output"]
 
 
 class Tapped(eqx.Module):
@@ -38,29 +24,12 @@ class Tapped(eqx.Module):
 
     def taps(self, curvature: RowCurvature, around: Neighbourhood, x: Array, y: Array) -> dict[str, Tap]:
         """The taps of a chunk of points, by the path of the layer's weight."""
-        chosen = {layer.weight: layer for layer in self.chosen}
-        params = around.parameters().network
-        zeros = {
-            path: jnp.zeros((len(x), layer.num_positions, layer.num_outputs), around.location.dtype)
-            for path, layer in chosen.items()
-        }
+        parameters = around.parameters()
 
-        def run(zeros):
-            inputs = {}
+        def factors(outputs: Float[Array, "point output"]) -> Float[Array, "point output factor"]:
+            return curvature.factors(around, joined(outputs, parameters.likelihood), y)[:, : outputs.shape[1]]
 
-            def handler(call):
-                path = call.layer.weight
-                if path not in chosen:
-                    return call.outputs()
-                inputs[path] = call.inputs()
-                return call.outputs() + zeros[path]
-
-            return self.layers.apply(params, x, handler), inputs
-
-        outputs, pull, inputs = jax.vjp(run, zeros, has_aux=True)
-        factors = curvature.factors(around, joined(outputs, around.parameters().likelihood), y)[:, : outputs.shape[1]]
-        gradients = jax.vmap(lambda factor: pull(factor)[0], 2)(factors)
-        return {path: Tap(_homogeneous(chosen[path], inputs[path]), gradients[path]) for path in chosen}
+        return taps_of(self.layers, self.chosen, parameters.network, x, factors)
 
 
 def tapped_layers(around: Neighbourhood) -> tuple[Tapped, dict[str, str]]:
@@ -90,11 +59,3 @@ def layer_input_bytes(tapped: Tapped, around: Neighbourhood, num_factors: int) -
 
 def _moves(around: Neighbourhood, path: str) -> bool:
     return bool(np.all(around.numbers()[around.layout.places(network_path(path))] >= 0))
-
-
-def _homogeneous(
-    layer: LinearLayer, inputs: Float[Array, "point position input"]
-) -> Float[Array, "point position row"]:
-    if layer.bias is None:
-        return inputs
-    return jnp.concatenate([inputs, jnp.ones((*inputs.shape[:2], 1), inputs.dtype)], axis=2)
