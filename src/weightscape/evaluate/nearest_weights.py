@@ -53,7 +53,7 @@ def matched_distances(
         found = WeightMatching().match_many(key, kept, _at(theirs, several), _at(ours, number))
         return float(np.min(found.distance))
 
-    return np.asarray([nearest(*pair) for pair in zip(numbers, rows, strict=True)])
+    return np.asarray([nearest(int(number), several) for number, several in zip(numbers, rows, strict=True)])
 
 
 def _at(networks: Tree, rows: int | Int[np.ndarray, " candidate"]) -> Tree:

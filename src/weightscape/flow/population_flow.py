@@ -117,8 +117,8 @@ class PopulationFlow(Approximation):
     def with_revisions(self, count: int) -> "PopulationFlow":
         """The same flow, whose field revises each draft so often, by the metanet that it has.
 
-        It is another field, with a density of its own, that costs as many looks at the data. Revising more often than in
-        training led further where it was measured (784-32-32-10 in `experiments/thesis_flows.md`).
+        It is another field, with a density of its own, that costs as many looks at the data. Revising more often than
+        in training led further where it was measured (784-32-32-10 in `experiments/thesis_flows.md`).
         """
         architecture = self.method.architecture
         asked, remedy = "A flow must revise to do so more often", "Train one with `architecture=Revised()`."
