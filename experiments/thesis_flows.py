@@ -24,7 +24,8 @@ import jax
 import numpy as np
 from experiments.thesis import judging, populations, tables
 from experiments.thesis.settings import PROBLEMS, configurations
-from experiments.thesis.stages import JUDGED, STAGES, Stage, stages_of, trained
+from experiments.thesis.stage import Stage, trained
+from experiments.thesis.stages import JUDGED, STAGES, stages_of
 
 from weightscape.core.checks import require_known
 from weightscape.core.files import read_json, write_json, write_text

@@ -11,26 +11,25 @@
 - `factors`: the same with the step by Kronecker factors.
 - `often`: networks of the long flow, which revises more or less often than in training.
 - `looks`: short trainings of fields that see few rows at a time, always the same or in turn, two of each.
+- `forgetting`, `forgetting-long`: networks drawn in steps that forget (`experiments.thesis.forgetting`).
 - `costs`: drawing in fewer steps of the solver, beside training that looks at as many rows.
 """
 
 import dataclasses
 import itertools
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 from experiments.thesis import judging, populations
-from experiments.thesis.settings import REVISED, Configuration, Problem, configurations, posterior_on
+from experiments.thesis.forgetting import forgetting, forgetting_long
+from experiments.thesis.settings import REVISED, Problem, configurations, posterior_on
+from experiments.thesis.stage import Stage, briefly_trained, long_one, trained
 
 import weightscape as ws
 from weightscape import evaluate, flow
-from weightscape.core import JsonLines
 from weightscape.data.images import fashion_mnist
-from weightscape.inference.point import RunSplit
 
 SHOWN = ("euclidean-equivariant", "euclidean-revised-long")
 NARROW, WIDE = (10,), (32,)
@@ -47,29 +46,12 @@ LOOKS = (32, 128, 512)
 TURNS = {"always the same": False, "in turn": True}
 SOLVER_STEPS = (1, 2, 4, 8, 24)
 EVALUATIONS = 3  # of a velocity in each step of the solver's scheme
-JUDGED = ("revisions", "factors", "often", "looks")
+JUDGED = ("revisions", "factors", "often", "looks", "forgetting", "forgetting-long")
 """Stages whose networks are judged against the population in full."""
 _CURVATURE_ROWS = 2048
 _BATCH = 128
 _RUNS_OF_A_WIDTH = 4000
 _NUM_STARTS = 64
-
-
-class Stage(NamedTuple):
-    """What a stage is given: where flows are, the problem, its population, and what networks are judged against."""
-
-    folder: Path
-    problem: Problem
-    split: RunSplit
-    against: judging.Known
-
-
-def trained(folder: Path, problem: Problem, configuration: Configuration, train: ws.Draws) -> ws.PopulationFlow:
-    """The flow of a configuration, from the folder where it is there."""
-    shown = populations.shown(train, problem, configuration)
-    method, store = configuration.method(problem), folder / "flows" / f"{configuration.name}-{len(train)}"
-    kept = {"store": store, "resume": True, "progress": JsonLines(sys.stderr)}
-    return method.run(jax.random.key(2), problem.posterior(), draws=shown, **kept)
 
 
 def transfer(stage: Stage) -> dict[str, Any]:
@@ -184,9 +166,8 @@ def factors(stage: Stage) -> dict[str, Any]:
 
 def often(stage: Stage) -> dict[str, Any]:
     """Networks of the long flow that sees the data, with other numbers of revisions."""
-    drawn = trained(stage.folder, stage.problem, configurations()["euclidean-revised-long"], stage.split.train)
-    networks = lambda count: drawn.with_revisions(count).sample(jax.random.key(3), stage.problem.num_generated)
-    return {f"{count} revisions": judging.judged(networks(count), stage.against) for count in OFTEN}
+    drawn = long_one(stage)
+    return {f"{count} revisions": stage.judged(drawn.with_revisions(count)) for count in OFTEN}
 
 
 def looks(stage: Stage) -> dict[str, Any]:
@@ -201,11 +182,7 @@ def looks(stage: Stage) -> dict[str, Any]:
 
 def _revised(stage: Stage, name: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
     """The judgement of a short training of a field that differs from the problem's by some changes."""
-    method = configurations()["euclidean-revised"].method(stage.problem)
-    changed = dataclasses.replace(method, architecture=dataclasses.replace(method.architecture, **changes))
-    kept = {"store": stage.folder / "flows" / f"{name}-{seed}", "resume": True}
-    drawn = changed.run(jax.random.key(seed), stage.problem.posterior(), draws=stage.split.train, **kept)
-    return judging.judged(drawn.sample(jax.random.key(3), stage.problem.num_generated), stage.against)
+    return stage.judged(briefly_trained(stage, name, seed, changes))
 
 
 STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
@@ -218,6 +195,8 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "factors": factors,
     "often": often,
     "looks": looks,
+    "forgetting": forgetting,
+    "forgetting-long": forgetting_long,
     "costs": costs,
 }
 
@@ -225,11 +204,11 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
 def stages_of(problem: Problem) -> tuple[str, ...]:
     """Those that make sense for a problem."""
     if problem.hidden != NARROW:
-        return ("often",)
+        return ("often", "forgetting-long")
     return (
         tuple(STAGES)
         if problem.dataset == "mnist"
-        else ("transfer", "scaling", "sizes", "revisions", "factors", "looks")
+        else ("transfer", "scaling", "sizes", "revisions", "factors", "looks", "forgetting")
     )
 
 

@@ -10,7 +10,7 @@ import weightscape as ws
 from weightscape.cli.flow_population import GEOMETRIES, population_method
 from weightscape.cli.main import run_command
 from weightscape.evaluate import function_features, memorisation
-from weightscape.flow import Equivariant, small_sizes
+from weightscape.flow import Equivariant, FixedSteps, small_sizes
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +77,22 @@ def test_fields_look_at_the_data_as_often_as_they_are_told_to():
     assert [of(count).num_revisions for count in (1, 3)] == [1, 3] and of(1).looks_at_data
 
 
+def test_draws_forget_where_that_is_possible_and_nothing_else_was_asked():
+    of = lambda geometry, asked: population_method(geometry, 10, small_sizes(8, 1), None, 0, asked).solver
+    assert float(of("euclidean", None).forgetting) == 30 and float(of("euclidean", 2.0).forgetting) == 2
+    assert all(isinstance(of(*asked), FixedSteps) for asked in (("euclidean", 0.0), ("geometric", None)))
+
+
 def test_mistakes_are_one_line(tmp_path, capsys):
     dataset, draws = prior_draws("noisy_line", (4, 3), noise="10", method="Population")
     run = save_run(tmp_path / "run", draws, dataset)
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--geometry", "round"]) == 2
     assert "`--geometry` must be a known name, got 'round'" in capsys.readouterr().err
+    on_spheres = ["--geometry", "geometric", "--forgetting", "3"]
+    assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), *on_spheres]) == 2
+    assert "`--forgetting` must be 0 where `--geometry` is geometric, got 3.0" in capsys.readouterr().err
+    assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--forgetting", "-1"]) == 2
+    assert "`forgetting` of ForgetfulSteps must be at least 0, got -1" in capsys.readouterr().err
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--given", "los"]) == 2
     assert "`--given` must be a known name, got 'los'. Did you mean 'loss'" in capsys.readouterr().err
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--correct", "hmc"]) == 2

@@ -14,6 +14,7 @@ from weightscape.cli.flow_correction import CORRECTIONS, Corrected, corrected_by
 from weightscape.cli.flow_measure import measure_flow
 from weightscape.cli.flow_page import FlowPage, flow_report, flow_result, laplace_evidences
 from weightscape.cli.flow_population import (
+    EUCLIDEAN,
     NETWORKS,
     judge_population,
     population_method,
@@ -58,6 +59,13 @@ Revisions = Annotated[
         "--revisions", min=0, help="Of a flow over a population: how often the field looks at the data; 0 for never."
     ),
 ]
+Forgetting = Annotated[
+    float | None,
+    typer.Option(
+        "--forgetting",
+        help="Of a euclidean flow over a population: how much a step forgets of where it came from; 0 for no noise.",
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the training in the folder, or begin one.")]
 
 
@@ -68,9 +76,10 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     steps: NumSteps = 3000,
     width: Width = 16,
     blocks: Blocks = 1,
-    geometry: GeometryName = "geometric-with-shifts",
+    geometry: GeometryName = EUCLIDEAN,
     given: Given = None,
     revisions: Revisions = 3,
+    forgetting: Forgetting = None,
     out: OutFolder = None,
     seed: Seed = 0,
     resume: Resume = False,
@@ -89,10 +98,11 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     folder, opened = result_folder(out, run, FLOW), open_run(run)
     if opened.draws.facts.get("method") == POPULATION:
         require(correct is None, "`--correct` is for posteriors, and a population must have none", correct, _LEAVE)
-        method = population_method(geometry, steps, small_sizes(width, blocks), given, revisions)
+        method = population_method(geometry, steps, small_sizes(width, blocks), given, revisions, forgetting)
         _flow_over_population(opened, method, Wanted(folder, draws, seed, resume), screen)
         return
-    require(given is None, "`--given` is for populations, and a posterior must have none", given, _LEAVE)
+    for name, asked in (("given", given), ("forgetting", forgetting)):
+        require(asked is None, f"`--{name}` is for populations, and a posterior must have none", asked, _LEAVE)
     _require_chains(opened)
     asked = Asked(small_flow(steps, width, blocks), correct, draws, resume)
     page = make_flow(jax.random.key(seed), opened, asked, folder, screen)

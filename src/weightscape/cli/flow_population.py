@@ -11,7 +11,7 @@ from weightscape.cli.flow_given import CONDITIONS, Answer, answered_losses, answ
 from weightscape.cli.opened_run import OpenedRun
 from weightscape.cli.screen import Screen
 from weightscape.core import PRNGKey
-from weightscape.core.checks import require_known
+from weightscape.core.checks import require, require_known
 from weightscape.draws import Draws
 from weightscape.evaluate import (
     Memorisation,
@@ -26,11 +26,14 @@ from weightscape.evaluate import (
 from weightscape.flow import (
     Equivariant,
     Euclidean,
+    FixedSteps,
+    ForgetfulSteps,
     Geometric,
     Normalized,
     PopulationFlow,
     PopulationMatching,
     Revised,
+    Solver,
 )
 from weightscape.inference import split_runs
 from weightscape.metanet import Sizes
@@ -40,8 +43,9 @@ from weightscape.report.describe import described
 from weightscape.report.flow_training import plot_flow_training
 from weightscape.report.numbers import score_name, shown
 
+EUCLIDEAN = "euclidean"
 GEOMETRIES = {
-    "euclidean": Euclidean(),
+    EUCLIDEAN: Euclidean(),
     "geometric": Geometric(),
     "geometric-with-shifts": Geometric(with_shifts=True),
     "normalized": Normalized(),
@@ -68,11 +72,12 @@ class Judged(NamedTuple):
 
 
 def population_method(
-    geometry: str, num_steps: int, sizes: Sizes, given: str | None, num_revisions: int
+    geometry: str, num_steps: int, sizes: Sizes, given: str | None, num_revisions: int, forgetting: float | None = None
 ) -> PopulationMatching:
     """Flow matching that two cores finish in minutes, for small networks.
 
     - `num_revisions`: how often the field looks at the data; 0 for one that does not.
+    - `forgetting`: of the steps that draw; 0 for steps without noise, None for what fits the geometry.
     """
     require_known("`--geometry`", geometry, GEOMETRIES)
     if given is not None:
@@ -85,8 +90,17 @@ def population_method(
         learning_rate=3e-3,
         average=0.995,
         architecture=looking if num_revisions else blind,
+        solver=_steps(geometry, forgetting),
         conditions=None if given is None else CONDITIONS[given](),
     )
+
+
+def _steps(geometry: str, forgetting: float | None) -> Solver:
+    if forgetting is None:
+        return ForgetfulSteps() if geometry == EUCLIDEAN else FixedSteps()
+    fits = forgetting == 0 or geometry == EUCLIDEAN
+    require(fits, f"`--forgetting` must be 0 where `--geometry` is {geometry}", forgetting, "Leave it out.")
+    return ForgetfulSteps(forgetting=forgetting) if forgetting else FixedSteps()
 
 
 def judge_population(

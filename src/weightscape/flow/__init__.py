@@ -25,6 +25,7 @@ from weightscape.flow.flow import Flow
 from weightscape.flow.flow_matching import FlowMatching
 from weightscape.flow.flow_prior import prior_of
 from weightscape.flow.flow_transport import DiffusionTransport, FlowTransport
+from weightscape.flow.forgetful_steps import ForgetfulSteps
 from weightscape.flow.gap import Gap
 from weightscape.flow.geometries import Euclidean, Geometric, Geometry, Normalized
 from weightscape.flow.grow import Grown, Growth, Round, grow_flow
@@ -65,6 +66,7 @@ __all__ = [
     "FlowAfter",
     "FlowMatching",
     "FlowTransport",
+    "ForgetfulSteps",
     "Gap",
     "GeodesicPath",
     "Geometric",

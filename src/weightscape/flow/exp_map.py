@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from weightscape.core.types import Scalar
-from weightscape.flow.transport import FixedSteps, Rate, Solver, Velocity
+from weightscape.core.types import PRNGKey, Scalar
+from weightscape.flow.paths import Path
+from weightscape.flow.transport import FixedSteps, Rate, Solver, Velocity, carry
 from weightscape.geometry import Manifold
 
 
@@ -30,6 +31,11 @@ class ExpMapSteps(Solver):
 
     manifold: Manifold
     steps: FixedSteps = eqx.field(default_factory=FixedSteps)
+
+    def draw(
+        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+    ) -> Float[Array, " weight"]:
+        return carry(self, velocity, start)
 
     def solve(
         self, velocity: Velocity, x: Float[Array, " weight"], *, first: float | Scalar, last: float | Scalar

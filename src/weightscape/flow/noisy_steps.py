@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from weightscape.core.types import Scalar
 from weightscape.flow.paths import Path
+from weightscape.flow.transport import bent
 
 
 class Step(NamedTuple):
@@ -42,7 +43,7 @@ class Kernel(NamedTuple):
 def noisy_steps(path: Path, num_steps: int, bend: Scalar, last: Scalar | float, dtype: jnp.dtype) -> Step:
     """All steps from time 0 to `last`, one after the other; with a `bend` above 0 they shorten on the way."""
     s = jnp.arange(1, num_steps + 1, dtype=dtype) / num_steps
-    times = (last * (s + bend * s * (1 - s))).astype(dtype)
+    times = (last * bent(s, bend)).astype(dtype)
     at = jax.vmap(path.coefficients)(times)
     sizes = jnp.sqrt(at.a**2 + at.b**2)
     b = at.b / sizes

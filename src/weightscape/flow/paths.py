@@ -74,6 +74,11 @@ class FlatPath(Path):
         at = self.coefficients(time)
         return (at.a * velocity - at.a_rate * x) / (at.a * at.b_rate - at.b * at.a_rate)
 
+    def comes_from(self, time: Scalar, x: Float[Array, "..."], velocity: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The source x̂₀ of the path that passes x with a velocity."""
+        at = self.coefficients(time)
+        return (at.b_rate * x - at.b * velocity) / (at.a * at.b_rate - at.b * at.a_rate)
+
     def tangent(self, x: Float[Array, "..."], vector: Float[Array, "..."]) -> Float[Array, "..."]:
         return vector
 

@@ -30,7 +30,7 @@ from weightscape.flow.given import require_given
 from weightscape.flow.objective import Objective
 from weightscape.flow.revised_field import RevisedField
 from weightscape.flow.source import Source
-from weightscape.flow.transport import Solver, carry, carry_with_density, carry_with_path
+from weightscape.flow.transport import Solver, carry_with_density, carry_with_path
 from weightscape.inference.approximation import Approximation
 from weightscape.inference.evidence import LogEvidence
 from weightscape.posterior import Position, Posterior
@@ -63,7 +63,9 @@ class PopulationFlow(Approximation):
         return False
 
     def sample_position(self, key: PRNGKey) -> Position:
-        return self.source.position(carry(self._solver, self._velocity, self.source.sample(key)))
+        start = self.source.sample(key)
+        key_noise = jax.random.fold_in(key, 1)  # the start is of the key itself, whatever the solver
+        return self.source.position(self._solver.draw(key_noise, self.objective.path, self._velocity, start))
 
     def sample_with_density(self, key: PRNGKey) -> tuple[Position, Scalar]:
         return self.sample_position(key), jnp.full((), jnp.nan, self.source.layout.dtype)
@@ -108,6 +110,7 @@ class PopulationFlow(Approximation):
 
     def with_solver(self, solver: Solver) -> "PopulationFlow":
         """The same flow, solved in another way."""
+        self.method.require_solver(solver)
         return dataclasses.replace(self, solver=solver)
 
     def with_divergence(self, divergence: Divergence) -> "PopulationFlow":

@@ -36,7 +36,8 @@ from weightscape.flow.descent import descent_of
 from weightscape.flow.divergence import Divergence, Exact
 from weightscape.flow.encodings import Encoding
 from weightscape.flow.fields import Field
-from weightscape.flow.geometries import Geometric, Geometry, size_of_weights
+from weightscape.flow.forgetful_steps import ForgetfulSteps
+from weightscape.flow.geometries import Euclidean, Geometric, Geometry, size_of_weights
 from weightscape.flow.given import Given
 from weightscape.flow.objective import Objective, OfVelocity, Times, UniformTimes
 from weightscape.flow.orbits import orbits
@@ -73,7 +74,7 @@ class PopulationMatching(DensityMethod):
     - `architecture`: `Equivariant(guided=False)`, `Revised()`, which looks at the data, `Plain()` or `Principal()`.
     - `coupling`, `times`: the pairs that it learns from; optimal transport has the geometry's own costs, an aligned
       coupling matches units by straight distances in all of them.
-    - `solver`, `divergence`: how the flow is solved afterwards.
+    - `solver`, `divergence`: how the flow is solved afterwards; `ForgetfulSteps()` for better networks without density.
     - `held_out`: the share of the runs whose loss says when training was at its best.
     - `conditions`: what is known of each network, `ByLabel`, `ByProperty` or `ByLoss`; `flow.given(value)` is then the
       flow to networks of a value. None for none.
@@ -107,6 +108,15 @@ class PopulationMatching(DensityMethod):
         asked = "`coupling` of a flow with conditions must keep the order of networks"
         remedy = "Use `Independent()` or `Aligned()`."
         require_type(fits, asked, type(self.coupling).__name__, remedy)
+        self.require_solver(self.solver)
+
+    def require_solver(self, solver: Solver) -> None:
+        """Raise where a solver forgets sources that velocities are not made for."""
+        if isinstance(solver, ForgetfulSteps):
+            asked, remedy = "A flow with ForgetfulSteps must be", "Use FixedSteps, or train such a flow."
+            came = f"{type(self.geometry).__name__} with {type(self.coupling).__name__} pairs"
+            fits = isinstance(self.geometry, Euclidean) and isinstance(self.coupling, Independent)
+            require_type(fits, f"{asked} Euclidean with Independent pairs", came, remedy)
 
     @property
     def gap_every(self) -> int:

@@ -27,6 +27,7 @@ from weightscape.core.checks import require, require_count, require_positive
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
 from weightscape.flow.divergence import Divergence
+from weightscape.flow.paths import Path
 
 Velocity = Callable[[Any, Float[Array, " weight"]], Float[Array, " weight"]]
 Rate = Callable[[Any, Float[Array, " weight"]], Float[Array, " estimate"]]
@@ -50,6 +51,12 @@ _MOST_STEPS = 2**14
 
 class Solver(eqx.Module):
     """How the equation is solved."""
+
+    @abc.abstractmethod
+    def draw(
+        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+    ) -> Float[Array, " weight"]:
+        """The point at time 1 from one at time 0; `key` is for solvers that have noise, whose `path` says how much."""
 
     @abc.abstractmethod
     def solve(
@@ -82,9 +89,12 @@ class FixedSteps(Solver):
     def __check_init__(self) -> None:
         require_positive("`num_steps` of FixedSteps", self.num_steps)
         require_count("`num_nodes` of FixedSteps", self.num_nodes)
-        if not isinstance(self.bend, Tracer):
-            inside = 0 <= float(self.bend) < 1
-            require(inside, "`bend` of FixedSteps must lie in [0, 1)", self.bend, "Pass 0 for equal steps.")
+        require_bend("`bend` of FixedSteps", self.bend)
+
+    def draw(
+        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+    ) -> Float[Array, " weight"]:
+        return carry(self, velocity, start)
 
     def solve(
         self, velocity: Velocity, x: Float[Array, " weight"], *, first: float | Scalar, last: float | Scalar
@@ -130,7 +140,7 @@ class FixedSteps(Solver):
         return _final(term, self.scheme, diffrax.ConstantStepSize(), x, first, last, (last - first) / num_steps)
 
     def _time(self, s: Any) -> Scalar:
-        return s + self.bend * s * (1 - s)
+        return bent(s, self.bend)
 
     def _pace(self, s: Any) -> Scalar:
         """dt/ds."""
@@ -158,6 +168,11 @@ class Adaptive(Solver):
         require_positive("`relative` of Adaptive", self.relative)
         require_positive("`absolute` of Adaptive", self.absolute)
 
+    def draw(
+        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+    ) -> Float[Array, " weight"]:
+        return carry(self, velocity, start)
+
     def solve(
         self, velocity: Velocity, x: Float[Array, " weight"], *, first: float | Scalar, last: float | Scalar
     ) -> Float[Array, " weight"]:
@@ -173,6 +188,17 @@ class Adaptive(Solver):
     def _solved(self, field: Callable[[Any, Any, Any], Any], start: Any, first: Any, last: Any) -> Any:
         controller = diffrax.PIDController(rtol=self.relative, atol=self.absolute)
         return _final(diffrax.ODETerm(field), self.scheme, controller, start, first, last, None)
+
+
+def bent(s: Any, bend: Scalar) -> Any:
+    """The time t = s + c s (1 − s), c the bend."""
+    return s + bend * s * (1 - s)
+
+
+def require_bend(name: str, bend: Scalar) -> None:
+    """Raise unless a concrete bend makes a time of each s."""
+    if not isinstance(bend, Tracer):
+        require(0 <= float(bend) < 1, f"{name} must lie in [0, 1)", bend, "Pass 0 for equal steps.")
 
 
 class Transported(NamedTuple):
