@@ -92,7 +92,7 @@ def test_mistakes_are_one_line(tmp_path, capsys):
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), *on_spheres]) == 2
     assert "`--forgetting` must be 0 where `--geometry` is geometric, got 3.0" in capsys.readouterr().err
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--forgetting", "-1"]) == 2
-    assert "`forgetting` of ForgetfulSteps must be at least 0, got -1" in capsys.readouterr().err
+    assert "`forgetting` of ForgetfulSteps must be finite and at least 0, got -1" in capsys.readouterr().err
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--given", "los"]) == 2
     assert "`--given` must be a known name, got 'los'. Did you mean 'loss'" in capsys.readouterr().err
     assert run_command(["flow", str(run), "--out", str(tmp_path / "flow"), "--correct", "hmc"]) == 2

@@ -51,8 +51,8 @@ def of_origin_and_goal(now, then, kept, x, velocity):
 def known_moments(path, steps):
     """Mean and covariance of the ends, step by step, from v = V (x − b m) + ḃ m."""
     mean, covariance, identity = np.zeros(3), np.eye(3), np.eye(3)
-    for now, then, _, ratio in of_each_step(path, steps):
-        kept = ratio ** float(steps.forgetting)
+    for now, then, time, ratio in of_each_step(path, steps):
+        kept = ratio ** (float(steps.forgetting) * time**2)
         spread = now.a**2 * identity + now.b**2 * gaussians.COVARIANCE
         slope = (now.a_rate * now.a * identity + now.b_rate * now.b * gaussians.COVARIANCE) @ np.linalg.inv(spread)
         velocity = slope @ (mean - now.b * gaussians.MEAN) + now.b_rate * gaussians.MEAN
@@ -72,7 +72,7 @@ def ends(path, velocity, steps, num_ends=NUM_ENDS):
     return eqx.filter_jit(jax.vmap(one, in_axes=(None, 0)))(steps, jax.random.split(KEY, num_ends))
 
 
-@pytest.mark.parametrize("forgetting", [0.0, 1.0, 4.0, np.inf])
+@pytest.mark.parametrize("forgetting", [0.0, 1.0, 4.0, 30.0])
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: type(path).__name__)
 def test_ends_have_the_known_mean_and_covariance(path, forgetting):
     """Of twelve steps, within five deviations: √(S_ii / n) of a mean, √((S_ii S_jj + S_ij²) / n) of a covariance."""
@@ -122,7 +122,7 @@ def test_errors_on_the_way_are_forgotten(path):
         for now, then, time, ratio in of_each_step(path, steps):
             slope = (now.a_rate * now.a + now.b_rate * now.b * scale**2) / (now.a**2 + now.b**2 * scale**2)
             pushed = slope * error + (kick if time < 0.5 else 0.0)
-            error = of_origin_and_goal(now, then, ratio**forgetting, error, pushed)
+            error = of_origin_and_goal(now, then, ratio ** (forgetting * time**2), error, pushed)
         ours, theirs = (steps.draw(KEY, path, each, jnp.ones(3)) for each in (kicked, calm))
         np.testing.assert_allclose(ours - theirs, error, rtol=1e-8, atol=1e-14)
         left[forgetting] = abs(error)
@@ -180,8 +180,9 @@ def test_what_does_not_fit_is_named():
         ws.PopulationMatching(Euclidean(), coupling=Aligned(), **unguided)
     for bad, message in (
         ({"num_steps": 0}, "`num_steps` of ForgetfulSteps must be positive"),
-        ({"forgetting": -1.0}, "`forgetting` of ForgetfulSteps must be at least 0, got -1"),
-        ({"forgetting": np.nan}, "`forgetting` of ForgetfulSteps must be at least 0, got nan"),
+        ({"forgetting": -1.0}, "`forgetting` of ForgetfulSteps must be finite and at least 0, got -1"),
+        ({"forgetting": np.inf}, "must be finite and at least 0, got inf"),
+        ({"forgetting": np.nan}, "`forgetting` of ForgetfulSteps must be finite and at least 0, got nan"),
         ({"bend": 1.0}, r"`bend` of ForgetfulSteps must lie in \[0, 1\)"),
     ):
         with pytest.raises(InputError, match=message):

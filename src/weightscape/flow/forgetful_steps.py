@@ -1,7 +1,7 @@
 """Steps that forget where they came from: a flow's draws with noise on the way, which takes errors along when it goes.
 
     x̂₀, x̂₁ = where the path through x with velocity v(t, x) comes from, and where it leads to
-    x_u = a(u) (κ^f x̂₀ + √(1 − κ^{2f}) ε) + b(u) x̂₁,      κ = b(t) a(u) / (b(u) a(t)),      ε ~ N(0, 1)
+    x_u = a(u) (κ^f x̂₀ + √(1 − κ^{2f}) ε) + b(u) x̂₁,      κ = b(t) a(u) / (b(u) a(t)),   f = F t²,   ε ~ N(0, 1)
 
 for each step from t to u. With f = 0 that is the flow itself. With f = 1 it is the way of forgetting a network, gone
 backwards; a larger f forgets more of x̂₀ at each step. For short steps
@@ -12,12 +12,14 @@ Where v is E[u_t | x_t = x], of a standard-normal source that is independent of 
 the log density of x_t. Then these ways have the flow's own distribution at each time, whatever f is. A field that was
 trained is not quite that, and an error of x that the flow would carry on shrinks, beside that, by κ^f or so in each
 step, until only those of the last steps are left. Steps of some length lose spread, more so for a large f: x_u is made
-with x̂₁, the mean of what x may lead to.
+with x̂₁, the mean of what x may lead to. That is much early on, so little is forgotten there.
 
 Networks of training's end show it most, as they lie in narrow valleys: measured in `experiments/thesis_flows.md`.
 Reference: Song, Meng & Ermon (2021), Denoising diffusion implicit models, eq. 12 and 16, for f = 0 and f = 1; Karras et
 al. (2022), Elucidating the design space of diffusion-based generative models, for noise that corrects earlier errors.
 """
+
+import math
 
 import equinox as eqx
 import jax
@@ -38,7 +40,7 @@ class ForgetfulSteps(Solver):
     """One velocity and one noise a step; for populations, Euclidean and in independent pairs.
 
     - `num_steps`: how many; as a number, as in `FixedSteps`, whose scheme takes three velocities a step.
-    - `forgetting`: f, at least 0; infinity forgets all of x̂₀ at each step.
+    - `forgetting`: F, at least 0.
     - `bend`: c, as in `FixedSteps`: steps shorten towards time 1.
 
     What is drawn has no known density, nor a way through given times.
@@ -56,8 +58,8 @@ class ForgetfulSteps(Solver):
         require_positive("`num_steps` of ForgetfulSteps", self.num_steps)
         require_bend("`bend` of ForgetfulSteps", self.bend)
         if not isinstance(self.forgetting, Tracer):
-            asked, remedy = "`forgetting` of ForgetfulSteps must be at least 0", "Pass a number such as 30."
-            require(float(self.forgetting) >= 0, asked, self.forgetting, remedy)
+            asked, remedy = "`forgetting` of ForgetfulSteps must be finite and at least 0", "Pass a number such as 30."
+            require(0 <= float(self.forgetting) < math.inf, asked, self.forgetting, remedy)
 
     def draw(
         self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
@@ -92,7 +94,7 @@ class ForgetfulSteps(Solver):
         """κ^f."""
         now, then = path.coefficients(time), path.coefficients(later)
         share = jnp.clip(now.b * then.a / (then.b * now.a), 0, 1)  # a(1) may be below zero by rounding
-        return share ** self.forgetting.astype(share.dtype)
+        return share ** (self.forgetting * time**2).astype(share.dtype)
 
 
 def _without_noise(asked: str) -> InputError:
