@@ -169,7 +169,8 @@ _TINY = ws.PopulationMatching(num_steps=100, batch_size=16, learning_rate=5e-3, 
 _MODEST = Fields(
     _sizes(64, 2), _sizes(64, 2), Sizes(width=256, num_blocks=2), rows=4096, num_revisions=2, kronecker=True
 )
-_DEEP = Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=4096, kronecker=True, halved=True)
+_WIDE = (_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4))
+_DEEP = Fields(*_WIDE, rows=4096, num_revisions=1, kronecker=True, halved=True)
 
 PROBLEMS = {
     "cancer": Problem(
@@ -194,7 +195,7 @@ PROBLEMS = {
         ws.Population(num_runs=12_500, num_steps=4000, learning_rate=0.02, batch_size=128),
         (
             ws.PopulationMatching(num_steps=1500, batch_size=256, learning_rate=1e-3, average=0.998),
-            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
+            Fields(*_WIDE, rows=8192, halved=True),
         ),
         (
             ws.PopulationMatching(num_steps=7000, batch_size=512, learning_rate=1e-3),
@@ -242,7 +243,7 @@ PROBLEMS = {
         ws.Population(num_runs=15_000, num_steps=30_000, learning_rate=0.005, batch_size=128, share_batches=True),
         (
             ws.PopulationMatching(num_steps=3000, batch_size=256, learning_rate=1e-3, average=0.998),
-            Fields(_sizes(256, 3), _sizes(192, 3), Sizes(width=1024, num_blocks=4), rows=8192, halved=True),
+            Fields(*_WIDE, rows=8192, halved=True),
         ),
         (
             ws.PopulationMatching(num_steps=3500, batch_size=512, learning_rate=1e-3),
@@ -261,7 +262,7 @@ PROBLEMS = {
             _DEEP,
         ),
         (
-            ws.PopulationMatching(num_steps=4000, batch_size=128, learning_rate=1e-3),
+            ws.PopulationMatching(num_steps=8000, batch_size=128, learning_rate=1e-3),
             dataclasses.replace(_DEEP, revised=_sizes(256, 4)),
         ),
         num_generated=256,

@@ -79,7 +79,7 @@ def test_fields_look_at_the_data_as_often_as_they_are_told_to():
 
 def test_draws_forget_where_that_is_possible_and_nothing_else_was_asked():
     of = lambda geometry, asked: population_method(geometry, 10, small_sizes(8, 1), None, 0, asked).solver
-    assert float(of("euclidean", None).forgetting) == 30 and float(of("euclidean", 2.0).forgetting) == 2
+    assert float(of("euclidean", None).forgetting) == 10 and float(of("euclidean", 2.0).forgetting) == 2
     assert all(isinstance(of(*asked), FixedSteps) for asked in (("euclidean", 0.0), ("geometric", None)))
 
 
