@@ -148,11 +148,11 @@ def euclidean():
 
 
 def test_a_flow_with_such_steps_keeps_them(tmp_path):
-    """On disk, on other networks, and among settings; its draws are others than without."""
+    """On disk, on other networks, and among settings."""
     flow = euclidean().with_solver(ForgetfulSteps(6, forgetting=3.0))
-    drawn, plain = flow.sample(KEY, 4), euclidean().sample(KEY, 4)
+    drawn, calm = flow.sample(KEY, 4), flow.with_solver(ForgetfulSteps(6, forgetting=0.0)).sample(KEY, 4)
     assert drawn.log_proposal is None and np.all(np.isfinite(drawn.log_density))
-    assert not np.allclose(*(each.params.network["layer0"]["weight"] for each in (drawn, plain)), atol=0.01)
+    assert not np.allclose(drawn.log_density, calm.log_density, rtol=1e-3)
     flow.save(tmp_path)
     loaded = ws.load_approximation(tmp_path, posterior())
     jax.tree.map(np.testing.assert_array_equal, loaded.sample(KEY, 4).params, drawn.params)
