@@ -4,12 +4,11 @@ from typing import Any
 
 import jax
 from experiments.thesis.settings import EQUIVARIANT
-from experiments.thesis.stage import Stage, briefly_trained, long_one
+from experiments.thesis.stage import SEEDS, Stage, briefly_trained, long_revised
 
 import weightscape as ws
 from weightscape.flow import ForgetfulSteps
 
-SEEDS = (0, 1)
 FORGETTINGS = (1.0, 10.0, 30.0)
 QUICK = 24
 """Steps for a third of the price: as many velocities as FixedSteps takes by default are 72."""
@@ -30,7 +29,7 @@ def forgetting(stage: Stage) -> dict[str, Any]:
 
 def forgetting_long(stage: Stage) -> dict[str, Any]:
     """Of the long training of a field that sees the data."""
-    return _drawn(stage, long_one(stage), "long")
+    return _drawn(stage, long_revised(stage), "long")
 
 
 def _drawn(stage: Stage, flow: ws.PopulationFlow, name: str) -> dict[str, Any]:

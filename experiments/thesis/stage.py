@@ -13,6 +13,9 @@ import weightscape as ws
 from weightscape.core import JsonLines
 from weightscape.inference.point import RunSplit
 
+SEEDS = (0, 1)
+"""Of brief trainings that are made twice."""
+
 
 class Stage(NamedTuple):
     """Where flows are, the problem, its population, and what networks are judged against."""
@@ -35,7 +38,7 @@ def trained(folder: Path, problem: Problem, configuration: Configuration, train:
     return method.run(jax.random.key(2), problem.posterior(), draws=shown, **kept)
 
 
-def long_one(stage: Stage) -> ws.PopulationFlow:
+def long_revised(stage: Stage) -> ws.PopulationFlow:
     """The long training of a field that sees the data."""
     return trained(stage.folder, stage.problem, configurations()["euclidean-revised-long"], stage.split.train)
 

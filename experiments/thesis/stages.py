@@ -25,7 +25,7 @@ import numpy as np
 from experiments.thesis import judging, populations
 from experiments.thesis.forgetting import forgetting, forgetting_long
 from experiments.thesis.settings import REVISED, Problem, configurations, posterior_on
-from experiments.thesis.stage import Stage, briefly_trained, long_one, trained
+from experiments.thesis.stage import SEEDS, Stage, briefly_trained, long_revised, trained
 
 import weightscape as ws
 from weightscape import evaluate, flow
@@ -39,7 +39,6 @@ STEPS = (1, 100, 1000)
 NUM_NETWORKS = (600, 2400)
 WIDTHS = (5, 20, 40)
 REVISIONS = (1, 2, 3)
-SEEDS = (0, 1)
 PRODUCTS = {"": 0, " with Newton's step": 8}
 OFTEN = (1, 2, 3, 5)
 LOOKS = (32, 128, 512)
@@ -166,7 +165,7 @@ def factors(stage: Stage) -> dict[str, Any]:
 
 def often(stage: Stage) -> dict[str, Any]:
     """Networks of the long flow that sees the data, with other numbers of revisions."""
-    drawn = long_one(stage)
+    drawn = long_revised(stage)
     return {f"{count} revisions": stage.judged(drawn.with_revisions(count)) for count in OFTEN}
 
 
