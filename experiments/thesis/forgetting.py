@@ -1,5 +1,6 @@
 """Networks that flows draw in steps that forget, beside those of the same flows without noise."""
 
+import itertools
 from typing import Any
 
 import jax
@@ -12,6 +13,9 @@ from weightscape.flow import ForgetfulSteps
 FORGETTINGS = (1.0, 10.0, 30.0)
 QUICK = 24
 """Steps for a third of the price: as many velocities as FixedSteps takes by default are 72."""
+
+MORE = (2, 3)
+"""Revisions of a velocity, of a flow that was trained with one."""
 
 _BLIND = f"euclidean-{EQUIVARIANT}"
 _FACTORS = {"num_revisions": 1, "num_products": 0, "kronecker": True}
@@ -30,6 +34,15 @@ def forgetting(stage: Stage) -> dict[str, Any]:
 def forgetting_long(stage: Stage) -> dict[str, Any]:
     """Of the long training of a field that sees the data."""
     return _drawn(stage, long_revised(stage), "long")
+
+
+def forgetting_often(stage: Stage) -> dict[str, Any]:
+    """Of the long training, revised more often than in it, with noise."""
+    found, flow = {}, long_revised(stage)
+    for count, each in itertools.product(MORE, FORGETTINGS[1:]):
+        often = flow.with_revisions(count).with_solver(ForgetfulSteps(forgetting=each))
+        found[f"long, {count} revisions, forgetting {each:g}"] = stage.judged(often)
+    return found
 
 
 def _drawn(stage: Stage, flow: ws.PopulationFlow, name: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@
 - `factors`: the same with the step by Kronecker factors.
 - `often`: networks of the long flow, which revises more or less often than in training.
 - `looks`: short trainings of fields that see few rows at a time, always the same or in turn, two of each.
-- `forgetting`, `forgetting-long`: networks drawn in steps that forget (`experiments.thesis.forgetting`).
+- `forgetting`, `forgetting-long`, `forgetting-often`: networks drawn in steps that forget
+  (`experiments.thesis.forgetting`).
 - `costs`: drawing in fewer steps of the solver, beside training that looks at as many rows.
 """
 
@@ -23,7 +24,7 @@ from typing import Any
 import jax
 import numpy as np
 from experiments.thesis import judging, populations
-from experiments.thesis.forgetting import forgetting, forgetting_long
+from experiments.thesis.forgetting import forgetting, forgetting_long, forgetting_often
 from experiments.thesis.settings import REVISED, Problem, configurations, posterior_on
 from experiments.thesis.stage import SEEDS, Stage, briefly_trained, long_revised, trained
 
@@ -45,7 +46,7 @@ LOOKS = (32, 128, 512)
 TURNS = {"always the same": False, "in turn": True}
 SOLVER_STEPS = (1, 2, 4, 8, 24)
 EVALUATIONS = 3  # of a velocity in each step of the solver's scheme
-JUDGED = ("revisions", "factors", "often", "looks", "forgetting", "forgetting-long")
+JUDGED = ("revisions", "factors", "often", "looks", "forgetting", "forgetting-long", "forgetting-often")
 """Stages whose networks are judged against the population in full."""
 _CURVATURE_ROWS = 2048
 _BATCH = 128
@@ -196,6 +197,7 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
     "looks": looks,
     "forgetting": forgetting,
     "forgetting-long": forgetting_long,
+    "forgetting-often": forgetting_often,
     "costs": costs,
 }
 
@@ -203,7 +205,7 @@ STAGES: dict[str, Callable[[Stage], dict[str, Any]]] = {
 def stages_of(problem: Problem) -> tuple[str, ...]:
     """Those that make sense for a problem."""
     if problem.hidden != NARROW:
-        return ("often", "forgetting-long")
+        return ("often", "forgetting-long", "forgetting-often")
     return (
         tuple(STAGES)
         if problem.dataset == "mnist"
