@@ -37,7 +37,7 @@ NARROW, WIDE = (10,), (32,)
 STRENGTHS = (0.01, 0.1, 0.3, 1.0)
 GUIDING_ROWS = 2000
 STEPS = (1, 100, 1000)
-NUM_NETWORKS = (600, 2400)
+NUM_NETWORKS = (100, 600, 2400)
 WIDTHS = (5, 20, 40)
 REVISIONS = (1, 2, 3)
 PRODUCTS = {"": 0, " with Newton's step": 8}
@@ -94,27 +94,29 @@ def starts(stage: Stage) -> dict[str, Any]:
 
 
 def scaling(stage: Stage) -> dict[str, Any]:
-    """Flows that were shown fewer networks, judged against those that they were shown."""
+    """Flows that were shown fewer networks, without noise and with it, judged against those that they were shown."""
     found, configuration = {}, configurations()["euclidean-revised"]
-    for count in (*NUM_NETWORKS, len(stage.split.train)):
-        flow_of_few = trained(stage.folder, stage.problem, configuration, stage.split.train[:count])
-        networks = flow_of_few.sample(jax.random.key(3), stage.problem.num_generated)
-        found[f"{count} networks"] = judging.judged(networks, stage.against.first(count))
+    for count in (*(few for few in NUM_NETWORKS if few < len(stage.split.train)), len(stage.split.train)):
+        of_few = trained(stage.folder, stage.problem, configuration, stage.split.train[:count])
+        fewer = stage._replace(against=stage.against.first(count))
+        found[f"{count} networks"] = fewer.judged(of_few)
+        found[f"{count} networks, with noise"] = fewer.judged(of_few.with_solver(flow.ForgetfulSteps()))
     return found
 
 
 def sizes(stage: Stage) -> dict[str, Any]:
-    """Training networks of other widths, and those that short trainings draw."""
+    """Training networks of other widths, and those that short trainings draw, without noise and with it."""
     found, configuration = {}, configurations()["euclidean-revised"]
     runs = dataclasses.replace(stage.problem.population, num_runs=_RUNS_OF_A_WIDTH)
     for width in WIDTHS:
         problem = dataclasses.replace(stage.problem, hidden=(width,), population=runs)
         folder = stage.folder / f"width-{width}"
         split = populations.population(folder, problem)
-        against = judging.known(folder, problem, split)
-        networks = trained(folder, problem, configuration, split.train).sample(jax.random.key(3), problem.num_generated)
-        found[f"{width} units, training networks"] = judging.judged(split.train[: problem.num_generated], against)
-        found[f"{width} units, drawn"] = judging.judged(networks, against)
+        other = Stage(folder, problem, split, judging.known(folder, problem, split))
+        drawn = trained(folder, problem, configuration, split.train)
+        found[f"{width} units, training networks"] = judging.judged(split.train[: problem.num_generated], other.against)
+        found[f"{width} units, drawn"] = other.judged(drawn)
+        found[f"{width} units, drawn with noise"] = other.judged(drawn.with_solver(flow.ForgetfulSteps()))
     return found
 
 
