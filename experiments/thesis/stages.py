@@ -18,7 +18,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -35,7 +35,8 @@ from weightscape.data.images import fashion_mnist
 SHOWN = ("euclidean-equivariant", "euclidean-revised-long")
 NARROW, WIDE = (10,), (32,)
 STRENGTHS = (0.01, 0.1, 0.3, 1.0)
-GUIDING_ROWS = 2000
+CURVED_STRENGTHS = (0.1, 0.3, 1.0, 3.0)
+GUIDING_ROWS, GUIDING_PRODUCTS = 2000, 8
 STEPS = (1, 100, 1000)
 NUM_NETWORKS = (100, 600, 2400)
 WIDTHS = (5, 20, 40)
@@ -70,11 +71,23 @@ def guidance(stage: Stage) -> dict[str, Any]:
     for name, each in _flows(stage).items():
         found[f"{name}, as it is"] = _scored(flow.guided(each, few, 0.0), stage, test)
         for strength in STRENGTHS:
-            led = flow.guided(each, few, strength)
-            found[f"{name}, guided {strength}"] = _scored(led, stage, test)
+            found[f"{name}, guided {strength}"] = _scored(flow.guided(each, few, strength), stage, test)
+        found |= {f"{name}, {how}": _scored(led, stage, test) for how, led in _by_curvature(each, few)}
         if configurations()[name].field == REVISED:
             found[f"{name}, shown Fashion-MNIST"] = _scored(flow.transfer(each, whole), stage, test)
     return found
+
+
+def _by_curvature(drawn: ws.PopulationFlow, few: ws.Posterior) -> Iterator[tuple[str, flow.Guided]]:
+    """A flow led with the curvature of the likelihood in sight, without noise and with it."""
+    steps = {
+        "": drawn.solver,
+        ", with noise": flow.ForgetfulSteps(),
+        ", with much noise": flow.ForgetfulSteps(forgetting=30.0),
+    }
+    for strength, (noise, solver) in itertools.product(CURVED_STRENGTHS, steps.items()):
+        led = flow.guided(drawn.with_solver(solver), few, strength, num_products=GUIDING_PRODUCTS)
+        yield f"guided {strength} by curvature{noise}", led
 
 
 def starts(stage: Stage) -> dict[str, Any]:

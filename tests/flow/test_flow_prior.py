@@ -19,6 +19,7 @@ from weightscape.flow import (
     Euclidean,
     Exact,
     FixedSteps,
+    ForgetfulSteps,
     Geometric,
     Hutchinson,
     OfVelocity,
@@ -41,7 +42,8 @@ def flow(**changes):
     field = NormalField.of(MEAN / SCALES, COVARIANCE / np.outer(SCALES, SCALES))
     made = ws.PopulationFlow(
         Header.of(posterior), posterior, None, Facts(), field, Objective(Straight(), OfVelocity()), source,
-        FixedSteps(200, diffrax.Bosh3(), num_nodes=10), Exact(), ws.PopulationMatching(Euclidean()),
+        jnp.full(3, jnp.inf), FixedSteps(200, diffrax.Bosh3(), num_nodes=10), Exact(),
+        ws.PopulationMatching(Euclidean()),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 
@@ -84,6 +86,8 @@ def test_flows_without_a_density_over_weights_are_no_priors():
         prior_of(flow(method=ws.PopulationMatching(Geometric())))
     with pytest.raises(InputError, match="must have an exact divergence, got Hutchinson"):
         prior_of(flow(divergence=Hutchinson()))
+    with pytest.raises(InputError, match="must be solved without noise, got one with ForgetfulSteps"):
+        prior_of(flow(solver=ForgetfulSteps()))
     with pytest.raises(TypeError, match="must be a Flow or a PopulationFlow, got MAP"):
         prior_of(ws.MAP())
     noisy = ws.Model(ws.networks.MLP(hidden=(), bias=False), ws.likelihoods.Gaussian(ws.priors.Gamma(0.5, 1.0)),

@@ -1,5 +1,7 @@
 """Steps that forget, between two Gaussians: the moments of their ends, and what is left of an error, in closed form."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,7 +25,9 @@ from weightscape.flow import (
     Trigonometric,
     carry,
 )
+from weightscape.flow.orbits import orbits
 from weightscape.flow.paths import Coefficients
+from weightscape.symmetry import of_function
 
 pytestmark = pytest.mark.usefixtures("x64")
 PATHS = [Straight(), Trigonometric()]
@@ -129,6 +133,28 @@ def test_errors_on_the_way_are_forgotten(path):
     assert left[0.0] > 0.02 and left[1.0] < 0.5 * left[0.0] and left[10.0] < 0.02 * left[0.0]
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: type(path).__name__)
+def test_targets_are_held_to_their_reach_and_nothing_else_is_changed(path):
+    """A velocity that leads to 3 x̂ in place of x̂ runs away without a reach; with one it ends within it.
+
+    A reach that no target goes beyond changes no bit.
+    """
+    calm = gaussians.velocity(path, np.zeros(3), 0.01 * np.eye(3))
+
+    def wild(time, x):
+        at = path.coefficients(time)
+        return calm(time, x) + 2 * (at.b_rate - at.b * at.a_rate / at.a) * path.leads_to(time, x, calm(time, x))
+
+    reach, steps = jnp.asarray([0.3, 0.2, jnp.inf]), ForgetfulSteps(40, forgetting=30.0)
+    start = jnp.asarray([1.0, -2.0, 0.5])
+    free, held = steps.draw(KEY, path, wild, start), steps.draw(KEY, path, wild, start, reach)
+    assert np.all(np.abs(free[:2]) > reach[:2]) and np.all(np.abs(held) <= (1 + 1e-12) * reach)
+    np.testing.assert_array_equal(held[2], free[2])
+    still = [steps.draw(KEY, path, calm, start, each) for each in (100 * jnp.ones(3), jnp.inf * jnp.ones(3))]
+    for each in still:
+        np.testing.assert_array_equal(each, steps.draw(KEY, path, calm, start))
+
+
 def test_another_number_compiles_nothing():
     traces = []
 
@@ -148,15 +174,21 @@ def euclidean():
 
 
 def test_a_flow_with_such_steps_keeps_them(tmp_path):
-    """On disk, on other networks, and among settings."""
-    flow = euclidean().with_solver(ForgetfulSteps(6, forgetting=3.0))
+    """On disk, on other networks, and among settings; so is the reach of its weights, by orbit."""
+    by_orbit = lambda flow: 0.1 + 0.1 * jnp.asarray(orbits(of_function(flow.posterior).without_scaling()))
+    free = euclidean().with_solver(ForgetfulSteps(6, forgetting=3.0))
+    flow = dataclasses.replace(free, reach=by_orbit(free))
     drawn, calm = flow.sample(KEY, 4), flow.with_solver(ForgetfulSteps(6, forgetting=0.0)).sample(KEY, 4)
     assert drawn.log_proposal is None and np.all(np.isfinite(drawn.log_density))
     assert not np.allclose(drawn.log_density, calm.log_density, rtol=1e-3)
     flow.save(tmp_path)
     loaded = ws.load_approximation(tmp_path, posterior())
     jax.tree.map(np.testing.assert_array_equal, loaded.sample(KEY, 4).params, drawn.params)
-    assert float(ws.flow.transfer(flow, posterior((5,))).solver.forgetting) == 3.0
+    assert not np.allclose(free.sample(KEY, 4).log_density, drawn.log_density, rtol=1e-3)
+    moved = ws.flow.transfer(flow, posterior((5,)))
+    assert float(moved.solver.forgetting) == 3.0
+    np.testing.assert_array_equal(moved.reach, by_orbit(moved))
+    np.testing.assert_array_equal(ws.flow.guided(flow, posterior(seed=7), 1.0).flow.reach, np.inf)
     assert decode(encode(flow.solver).tree, encode(flow.solver).arrays) == flow.solver
 
 

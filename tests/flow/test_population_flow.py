@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.flow import tiny, von_mises
 from tests.flow.test_transfer import flow_over
+from tests.flow.test_transfer import posterior as other_posterior
 
 import weightscape as ws
 from weightscape.core import InputError, decode, encode
@@ -25,6 +26,7 @@ from weightscape.flow import (
     OptimalTransport,
     Plain,
 )
+from weightscape.flow.orbits import orbits
 from weightscape.symmetry import of_function
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -144,8 +146,21 @@ def test_a_resumed_run_is_the_one_that_was_finished(tmp_path):
     first = short.run(KEY, von_mises.posterior(), draws=draws, store=tmp_path)
     again = short.run(KEY, von_mises.posterior(), draws=draws, store=tmp_path, resume=True)
     np.testing.assert_array_equal(first.log_densities(draws[:1, :2]), again.log_densities(draws[:1, :2]))
-    with pytest.raises(InputError, match="must have the key"):
-        short.run(KEY, von_mises.posterior(), draws=networks()[20:], store=tmp_path, resume=True)
+    copies = von_mises.rescaled(draws, symmetry(), spread=2.0)
+    np.testing.assert_allclose(copies.log_density, draws.log_density)
+    for others in (networks()[20:], copies):
+        with pytest.raises(InputError, match="must have the key"):
+            short.run(KEY, von_mises.posterior(), draws=others, store=tmp_path, resume=True)
+
+
+def test_training_stops_where_the_loss_of_held_out_networks_is_not_finite():
+    """Those of the last run are too large for their squares, and sizes are of the others."""
+    leaves = jax.tree.map(np.array, networks().params)
+    leaves.network["layer0"]["weight"][-1] *= 1e200
+    draws = dataclasses.replace(networks(), params=leaves)
+    method = dataclasses.replace(METHOD, geometry=Euclidean(), num_steps=20)
+    with pytest.raises(InputError, match="got a loss on held-out draws that is not, before step 20"):
+        method.run(KEY, von_mises.posterior(), draws=draws)
 
 
 COUPLINGS = {
@@ -201,21 +216,66 @@ def test_with_shifts_a_stored_flow_draws_the_same_bits(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [Normalized, Geometric])
-def test_a_dead_unit_sets_the_size_of_shifts_unless_they_are_on_the_spheres(kind):
-    """One shift of 1e-10 beside weights of 1e-14 among 200 networks of two units: √(10⁸/400) = 500 in the mean."""
+def test_a_dead_unit_is_refused_where_it_would_set_the_size_of_shifts(kind):
+    """One shift of 1e-10 beside weights of 1e-14 among 90 runs of two networks of two units that are not held out:
+    √(10⁸/360) = 527 in the mean, thousands of times those that are small. With shifts on the spheres it says nothing.
+    """
     draws, posterior = with_dead_unit(networks()[:, :2], 1e-14), von_mises.posterior()
-    for with_shifts, size in ((False, 500.0), (True, 1.0)):
-        method = dataclasses.replace(METHOD, geometry=kind(with_shifts=with_shifts))
-        source = method.fitted_source(symmetry(), posterior, draws)
-        np.testing.assert_allclose(source.layout.unflatten(source.scale).network["layer0"]["bias"], size, rtol=1e-3)
+    fitted = lambda draws, **options: dataclasses.replace(METHOD, geometry=kind(**options)).fitted(
+        symmetry(), posterior, draws
+    )
+    with pytest.raises(InputError, match=r"got 5\d\d and 0\.\d+: incoming weights .* `with_shifts=True`"):
+        fitted(draws)
+    for known in (fitted(networks()[:, :2]), fitted(draws, with_shifts=True)):
+        assert np.all(np.asarray(known[0].scale) < 4)
     with pytest.raises(InputError, match="unit whose incoming weights and shift are all zero, got 1 with such units"):
-        method.fitted_source(symmetry(), posterior, with_dead_unit(draws, 0.0))
+        fitted(with_dead_unit(draws, 0.0), with_shifts=True)
+
+
+@pytest.mark.parametrize("geometry", [Euclidean(), Geometric()])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_networks_that_are_left_out_say_nothing_of_sizes(geometry, value):
+    """One that is not finite changes neither the source nor what is learned from; how many are left out is told."""
+    draws = networks()[:, :2]
+    leaves = jax.tree.map(np.array, draws.params)
+    leaves.network["layer0"]["weight"][3, 0, 0, 0] = value
+    broken, whole = dataclasses.replace(draws, params=leaves), draws[np.delete(np.arange(NUM_RUNS), 3)]
+    method = dataclasses.replace(METHOD, geometry=geometry)
+    (source, given), (other, known) = (method.fitted(symmetry(), von_mises.posterior(), d) for d in (broken, whole))
+    np.testing.assert_array_equal(source.scale, other.scale)
+    np.testing.assert_array_equal(given.train, known.train)
+    np.testing.assert_array_equal(given.held_out, known.held_out)
+    assert (given.num_left_out, known.num_left_out) == (1, 0)
+
+
+def test_weights_of_training_have_size_one_and_a_reach():
+    """By orbit: here those of the two units, with the largest |z| of either."""
+    posterior, draws = von_mises.posterior(), networks()
+    method = dataclasses.replace(METHOD, geometry=Euclidean(), num_steps=20)
+    source, given = method.fitted(symmetry(), posterior, draws)
+    labels = orbits(symmetry().without_scaling())
+    flow = method.run(KEY, posterior, draws=draws)
+    np.testing.assert_array_equal(flow.source.scale, source.scale)
+    for label in np.unique(labels):
+        z = given.train[:, labels == label]
+        np.testing.assert_allclose(np.sqrt(np.mean(z**2)), 1.0, rtol=1e-6)
+        np.testing.assert_array_equal(np.asarray(flow.reach)[labels == label], np.abs(z).max())
 
 
 def test_settings_from_before_shifts_were_an_option_are_those_without():
     stored = encode(Geometric(with_shifts=True)).tree
     assert decode(stored) == Geometric(with_shifts=True)
     assert decode({**stored, "fields": {}}) == Geometric() != Geometric(with_shifts=True)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_names_in_place_of_objects_are_refused_at_once(trained):
+    with pytest.raises(TypeError, match="`geometry` of PopulationMatching must be a Geometry, got str"):
+        ws.PopulationMatching("geometric")  # pyright: ignore[reportArgumentType] the mistake itself
+    with pytest.raises(TypeError, match="`conditions` of PopulationMatching must be Conditions or None, got str"):
+        ws.PopulationMatching(conditions="loss")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="`solver` must be a Solver, got str"):
+        trained.with_solver("FixedSteps")
 
 
 def test_what_cannot_be_done_is_named(trained):
@@ -227,7 +287,17 @@ def test_what_cannot_be_done_is_named(trained):
     with pytest.raises(InputError, match="must not be guided by a posterior, got one that is"):
         ws.PopulationMatching(architecture=Equivariant())
     with pytest.raises(TypeError, match="of a Geometric flow must be FixedSteps, got Adaptive"):
-        trained.with_solver(Adaptive()).sample(KEY, 1)
+        trained.with_solver(Adaptive())
+    with pytest.raises(TypeError, match="of a Geometric flow must be FixedSteps, got Adaptive"):
+        ws.PopulationMatching(Geometric(), solver=Adaptive())
+    for times in ([1.0, 0.5], [0.0, 2.0]):
+        with pytest.raises(InputError, match=r"`times` must be in a row, increase and lie in \[0, 1\]"):
+            trained.path(KEY, 1, jnp.asarray(times))
+    wide = flow_over(other_posterior((3,)), Geometric())
+    with pytest.raises(InputError, match="What a flow learns from must be networks of the shapes"):
+        METHOD.run(KEY, wide.posterior, draws=draws)
+    with pytest.raises(InputError, match="`draws` of log_densities must be networks of the shapes"):
+        wide.log_densities(draws)
     straight = dataclasses.replace(trained, method=dataclasses.replace(METHOD, geometry=Normalized()))
     with pytest.raises(InputError, match="a Normalized one, whose straight path leaves the spheres"):
         straight.log_densities(draws)

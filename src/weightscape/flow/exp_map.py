@@ -9,6 +9,7 @@ scheme gives x_{i+1} = exp_{x_i}(h v).
 Reference: Munthe-Kaas (1999), High order Runge-Kutta methods on manifolds, where a group acts in place of exp.
 """
 
+import math
 from functools import partial
 
 import diffrax
@@ -33,7 +34,12 @@ class ExpMapSteps(Solver):
     steps: FixedSteps = eqx.field(default_factory=FixedSteps)
 
     def draw(
-        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+        self,
+        key: PRNGKey,
+        path: Path,
+        velocity: Velocity,
+        start: Float[Array, " weight"],
+        reach: Float[Array, " weight"] | float = math.inf,
     ) -> Float[Array, " weight"]:
         return carry(self, velocity, start)
 

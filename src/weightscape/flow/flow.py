@@ -24,7 +24,15 @@ from weightscape.flow.divergence import Divergence, Exact, Hutchinson
 from weightscape.flow.judged import Judged
 from weightscape.flow.objective import Objective
 from weightscape.flow.source import Source
-from weightscape.flow.transport import Solver, Transported, carry, carry_with_density, carry_with_path
+from weightscape.flow.transport import (
+    Solver,
+    Transported,
+    carry,
+    carry_with_density,
+    carry_with_path,
+    require_solver,
+    require_times,
+)
 from weightscape.inference.evidence import Evidence, LogEvidence
 from weightscape.posterior import Position, Posterior
 
@@ -79,8 +87,9 @@ class Flow(Judged):
         return self.source.log_density(back.x) + jnp.mean(back.log_change) - self.source.log_volume
 
     def path(self, key: PRNGKey, num_draws: int, times: Float[Array, " time"]) -> Position:
-        """Networks on their way from source to posterior, at the given times: leading axes (draw, time)."""
+        """Networks on their way from source to posterior, at increasing times: leading axes (draw, time)."""
         require_key(key, "path")
+        require_times(times)
         sources = jax.vmap(self.source.sample)(jax.random.split(key, num_draws))
         return _path(self.bare(), sources, jnp.asarray(times))
 
@@ -95,6 +104,7 @@ class Flow(Judged):
 
     def with_solver(self, solver: Solver) -> "Flow":
         """The same flow, solved in another way."""
+        require_solver(solver)
         return dataclasses.replace(self, solver=solver)
 
     def with_divergence(self, divergence: Divergence) -> "Flow":

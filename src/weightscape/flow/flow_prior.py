@@ -21,6 +21,7 @@ from weightscape.core.checks import require, require_type
 from weightscape.core.types import PRNGKey, Scalar, Tree
 from weightscape.flow.divergence import Hutchinson
 from weightscape.flow.flow import Flow
+from weightscape.flow.forgetful_steps import ForgetfulSteps
 from weightscape.flow.geometries import Euclidean
 from weightscape.flow.population_flow import PopulationFlow
 from weightscape.priors import Fitted
@@ -38,6 +39,8 @@ def prior_of(flow: Any) -> Fitted:
         asked, came = "A flow that is a prior must have a density over all weights", type(flow.method.geometry).__name__
         remedy = "Train it with `geometry=Euclidean()`: densities on spheres say nothing about scales."
         require(isinstance(flow.method.geometry, Euclidean), asked, f"one of the {came} geometry", remedy)
+    asked, remedy = "A flow that is a prior must be solved without noise", "Pass `flow.with_solver(FixedSteps())`."
+    require(not isinstance(flow.solver, ForgetfulSteps), asked, "one with ForgetfulSteps", remedy)
     asked, remedy = "A flow that is a prior must have an exact divergence", "Pass `flow.with_divergence(Exact())`."
     require(not isinstance(flow.divergence, Hutchinson), asked, "Hutchinson", remedy)
     density = _Weights(dataclasses.replace(flow.bare(), posterior=None))

@@ -43,8 +43,8 @@ class ForgetfulSteps(Solver):
     - `forgetting`: F, at least 0.
     - `bend`: c, as in `FixedSteps`: steps shorten towards time 1.
 
-    What is drawn has no known density, nor a way through given times. Of a field that has learned too little, noise can
-    make single weights run away where the flow would not: look at the audit by weights, and forget less.
+    What is drawn has no known density, nor a way through given times. Noise could make single weights run away, where a
+    field has not learned what to make of it; a mean of networks, as x̂₁ is, lies among them, and is held to their range.
 
     Example:
     >>> steps = ForgetfulSteps(24, forgetting=30.0)
@@ -63,7 +63,12 @@ class ForgetfulSteps(Solver):
             require(0 <= float(self.forgetting) < math.inf, asked, self.forgetting, remedy)
 
     def draw(
-        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+        self,
+        key: PRNGKey,
+        path: Path,
+        velocity: Velocity,
+        start: Float[Array, " weight"],
+        reach: Float[Array, " weight"] | float = math.inf,
     ) -> Float[Array, " weight"]:
         came, remedy = type(path).__name__, "Use FixedSteps, or train with `geometry=Euclidean()`."
         require_type(isinstance(path, FlatPath), "The path of ForgetfulSteps must be flat", came, remedy)
@@ -75,8 +80,9 @@ class ForgetfulSteps(Solver):
             ahead = velocity(time, x)
             kept = self._kept(path, time, later)
             noise = jax.random.normal(jax.random.fold_in(key, index), x.shape, x.dtype)
-            origin = kept * path.comes_from(time, x, ahead) + jnp.sqrt(1 - kept**2) * noise
-            return path.point(later, origin, path.leads_to(time, x, ahead))
+            target = jnp.clip(path.leads_to(time, x, ahead), -reach, reach)
+            origin = kept * path.comes_from(time, x, target) + jnp.sqrt(1 - kept**2) * noise
+            return path.point(later, origin, target)
 
         with jax.default_matmul_precision("highest"):
             return jax.lax.fori_loop(0, count.astype(int), step, start)

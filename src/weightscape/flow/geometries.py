@@ -51,6 +51,10 @@ class Geometry(eqx.Module):
         """The velocities that a field stands for."""
 
     @abc.abstractmethod
+    def require_solver(self, steps: Solver) -> None:
+        """Raise where velocities cannot be followed so."""
+
+    @abc.abstractmethod
     def solver(self, source: Source, steps: Solver) -> Solver:
         """How velocities are followed."""
 
@@ -75,6 +79,9 @@ class Euclidean(Geometry):
 
     def field(self, source: Source, field: Field) -> Field:
         return field
+
+    def require_solver(self, steps: Solver) -> None:
+        """Any will do."""
 
     def solver(self, source: Source, steps: Solver) -> Solver:
         return steps
@@ -103,6 +110,9 @@ class Normalized(Geometry):
 
     def field(self, source: Source, field: Field) -> Field:
         return field
+
+    def require_solver(self, steps: Solver) -> None:
+        """Any will do."""
 
     def solver(self, source: Source, steps: Solver) -> Solver:
         return steps
@@ -135,11 +145,13 @@ class Geometric(Geometry):
     def field(self, source: Source, field: Field) -> Field:
         return TangentField(field, _on_spheres(source).manifold)
 
+    def require_solver(self, steps: Solver) -> None:
+        asked, remedy = "`solver` of a Geometric flow must be FixedSteps", "Pass `FixedSteps(24)`, say."
+        require_type(isinstance(steps, FixedSteps | ExpMapSteps), asked, type(steps).__name__, remedy)
+
     def solver(self, source: Source, steps: Solver) -> Solver:
         if isinstance(steps, ExpMapSteps):
             return steps
-        asked, remedy = "`solver` of a Geometric flow must be FixedSteps", "Pass `FixedSteps(24)`, say."
-        require_type(isinstance(steps, FixedSteps), asked, type(steps).__name__, remedy)
         assert isinstance(steps, FixedSteps)
         return ExpMapSteps(_on_spheres(source).manifold, steps)
 
@@ -157,6 +169,15 @@ def size_of_weights(
     squares = np.mean(np.asarray(vectors, np.float64) ** 2, axis=0)
     means = (np.bincount(labels, squares) / np.bincount(labels))[labels]
     return np.where(means > 0, np.sqrt(means), 1.0)
+
+
+def reach_of_weights(
+    vectors: Float[np.ndarray, "draw weight"], labels: Int[np.ndarray, " weight"]
+) -> Float[np.ndarray, " weight"]:
+    """The largest |z| of each weight over networks, the same for weights of one label."""
+    largest = np.zeros(np.max(labels) + 1)
+    np.maximum.at(largest, labels, np.max(np.abs(vectors), axis=0))
+    return largest[labels]
 
 
 def _on_spheres(source: Source) -> SphereSource:

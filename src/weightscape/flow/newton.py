@@ -34,7 +34,7 @@ def newton_step(
 
     - `gradient`: that of the likelihood at z, for one row on average; the prior's is added here.
     """
-    curvature, slope = _curvature(target, z), lambda z: prior_gradient(target, z)
+    curvature, slope = curvature_of(target, z), lambda z: prior_gradient(target, z)
     bends = lambda v: curvature(v) - jax.jvp(slope, (z,), (v,))[1]
     return conjugate_gradients(bends, gradient + slope(z), num_products)
 
@@ -49,6 +49,23 @@ def few_rows(posterior: Posterior) -> tuple[Array, Array]:
     """So many rows, evenly spaced, as are enough for a curvature."""
     few = slice(None, None, -(-posterior.num_points // _MOST_ROWS))
     return posterior.x[few], posterior.y[few]
+
+
+def curvature_of(target: Target, z: Float[Array, " weight"]) -> Product:
+    """v ↦ H v, for one row on average."""
+    posterior = target.posterior
+    x, y = few_rows(posterior)
+
+    def outputs(z: Float[Array, " weight"]) -> Tree:
+        parameters = posterior.constrain(target.source.position(z))
+        return posterior.model.network.apply(parameters.network, x), parameters.likelihood
+
+    def loss(found: Tree) -> Scalar:
+        return -jnp.mean(posterior.model.likelihood.log_density(found[0], y, found[1]))
+
+    found, forth = jax.linearize(outputs, z)
+    back, bend = jax.linear_transpose(forth, z), jax.linearize(jax.grad(loss), found)[1]
+    return lambda v: back(bend(forth(v)))[0]
 
 
 def conjugate_gradients(
@@ -81,23 +98,6 @@ class _Search(NamedTuple):
     residual: Float[Array, " weight"]
     direction: Float[Array, " weight"]
     square: Scalar
-
-
-def _curvature(target: Target, z: Float[Array, " weight"]) -> Product:
-    """v ↦ H v, for one row on average."""
-    posterior = target.posterior
-    x, y = few_rows(posterior)
-
-    def outputs(z: Float[Array, " weight"]) -> Tree:
-        parameters = posterior.constrain(target.source.position(z))
-        return posterior.model.network.apply(parameters.network, x), parameters.likelihood
-
-    def loss(found: Tree) -> Scalar:
-        return -jnp.mean(posterior.model.likelihood.log_density(found[0], y, found[1]))
-
-    found, forth = jax.linearize(outputs, z)
-    back, bend = jax.linear_transpose(forth, z), jax.linearize(jax.grad(loss), found)[1]
-    return lambda v: back(bend(forth(v)))[0]
 
 
 def _log_prior(target: Target, z: Float[Array, " weight"]) -> Scalar:

@@ -74,10 +74,10 @@ class FlatPath(Path):
         at = self.coefficients(time)
         return (at.a * velocity - at.a_rate * x) / (at.a * at.b_rate - at.b * at.a_rate)
 
-    def comes_from(self, time: Scalar, x: Float[Array, "..."], velocity: Float[Array, "..."]) -> Float[Array, "..."]:
-        """The source x̂₀ of the path that passes x with a velocity."""
+    def comes_from(self, time: Scalar, x: Float[Array, "..."], target: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The source x̂₀ of the path that passes x on its way to a target, before it is there."""
         at = self.coefficients(time)
-        return (at.b_rate * x - at.b * velocity) / (at.a * at.b_rate - at.b * at.a_rate)
+        return (x - at.b * target) / at.a
 
     def tangent(self, x: Float[Array, "..."], vector: Float[Array, "..."]) -> Float[Array, "..."]:
         return vector

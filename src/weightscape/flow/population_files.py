@@ -27,8 +27,8 @@ def _stored(flow: PopulationFlow) -> dict[str, Any]:
     numbers = tuple(jax.tree.leaves(eqx.filter(looking_at(released(flow.model), None), eqx.is_array)))
     asked = {"context": flow.model.context, "strength": flow.model.strength} if isinstance(flow.model, Given) else {}
     assert isinstance(flow.source, WhitenedSource | SphereSource)
-    return {"method": flow.method, "numbers": numbers, "scale": flow.source.scale, "solver": flow.solver,
-            "divergence": flow.divergence, **asked}  # fmt: skip
+    return {"method": flow.method, "numbers": numbers, "scale": flow.source.scale, "reach": flow.reach,
+            "solver": flow.solver, "divergence": flow.divergence, **asked}  # fmt: skip
 
 
 def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None) -> PopulationFlow:
@@ -44,6 +44,8 @@ def _rebuild(parts: dict[str, Any], header: Header, posterior: Posterior | None)
     if isinstance(model, Given):
         model = dataclasses.replace(model, context=_number(parts["context"]), strength=_number(parts["strength"]))
     flow = method.flow(header, posterior, model, source)
+    if "reach" in parts:  # flows that were stored before weights had one may lead anywhere
+        flow = dataclasses.replace(flow, reach=jnp.asarray(parts["reach"], layout.dtype))
     return dataclasses.replace(flow, facts=parts["facts"], solver=parts["solver"], divergence=parts["divergence"])
 
 

@@ -37,22 +37,18 @@ from weightscape.flow.divergence import Divergence, Exact
 from weightscape.flow.encodings import Encoding
 from weightscape.flow.fields import Field
 from weightscape.flow.forgetful_steps import ForgetfulSteps
-from weightscape.flow.geometries import Euclidean, Geometric, Geometry, size_of_weights
+from weightscape.flow.geometries import Euclidean, Geometric, Geometry, reach_of_weights, size_of_weights
 from weightscape.flow.given import Given
 from weightscape.flow.objective import Objective, OfVelocity, Times, UniformTimes
 from weightscape.flow.orbits import orbits
 from weightscape.flow.population_flow import PopulationFlow
-from weightscape.flow.source import Source
+from weightscape.flow.source import Source, WhitenedSource
 from weightscape.flow.sphere_source import SphereSource
 from weightscape.flow.target import Target
 from weightscape.flow.told_examples import fitted_encoding, known_values, told_examples
 from weightscape.flow.training import train_flow
-from weightscape.flow.training_set import (
-    key_with_draws,
-    training_set,
-    vectors_of,
-)
-from weightscape.flow.transport import FixedSteps, Solver
+from weightscape.flow.training_set import TrainingSet, key_with_draws, training_set
+from weightscape.flow.transport import FixedSteps, Solver, require_solver
 from weightscape.inference.approximation_run import finished_approximation, keep_approximation
 from weightscape.inference.method import Circumstances, DensityMethod, settings
 from weightscape.metanet.fixed import Fixed
@@ -95,6 +91,10 @@ class PopulationMatching(DensityMethod):
     conditions: Conditions | None = None
 
     def __check_init__(self):
+        asked, remedy = "`geometry` of PopulationMatching must be a Geometry", "Pass `Euclidean()`, say."
+        require_type(isinstance(self.geometry, Geometry), asked, type(self.geometry).__name__, remedy)
+        asked, remedy = "`conditions` of PopulationMatching must be Conditions or None", "Pass `ByLoss()`, say."
+        require_type(isinstance(self.conditions, Conditions | None), asked, type(self.conditions).__name__, remedy)
         require_count("`num_steps` of PopulationMatching", self.num_steps)
         require_count("`batch_size` of PopulationMatching", self.batch_size, least=2)
         require_positive("`learning_rate` of PopulationMatching", self.learning_rate)
@@ -111,12 +111,14 @@ class PopulationMatching(DensityMethod):
         self.require_solver(self.solver)
 
     def require_solver(self, solver: Solver) -> None:
-        """Raise where a solver forgets sources that velocities are not made for."""
+        """Raise where a solver is none for the geometry, or forgets sources that velocities are not made for."""
+        require_solver(solver)
         if isinstance(solver, ForgetfulSteps):
             asked, remedy = "A flow with ForgetfulSteps must be", "Use FixedSteps, or train such a flow."
             came = f"{type(self.geometry).__name__} with {type(self.coupling).__name__} pairs"
             fits = isinstance(self.geometry, Euclidean) and isinstance(self.coupling, Independent)
             require_type(fits, f"{asked} Euclidean with Independent pairs", came, remedy)
+        self.geometry.require_solver(solver)
 
     @property
     def gap_every(self) -> int:
@@ -132,12 +134,13 @@ class PopulationMatching(DensityMethod):
         draws = _given(around)
         key_model, key_training = jax.random.split(key)
         symmetry = of_function(posterior)
-        source = self.fitted_source(symmetry, posterior, draws)
-        given = training_set(source, draws, self.held_out, mixed=values is not None)
+        source, given = self.fitted(symmetry, posterior, draws, mixed=values is not None)
         encoding = fitted_encoding(self.conditions, values, given)
         with on_host():
             model = self.model(key_model, symmetry, Target(posterior, source), jnp.asarray(given.train), encoding)
         flow = self.flow(Header.of(posterior), posterior, model, source)
+        reach = reach_of_weights(given.train, orbits(symmetry.without_scaling()))
+        flow = dataclasses.replace(flow, reach=jnp.asarray(reach, source.layout.dtype))
         coupling = with_costs(self.coupling, self.geometry.costs(source))
         descent = descent_of(
             self,
@@ -153,15 +156,19 @@ class PopulationMatching(DensityMethod):
         keep_approximation(key, self, flow, around)
         return flow
 
-    def fitted_source(self, symmetry: Symmetry, posterior: Posterior, draws: Draws) -> Source:
-        """The geometry's source, in which weights have the size that they have in the population."""
-        layout = Header.of(posterior).layout()
+    def fitted(
+        self, symmetry: Symmetry, posterior: Posterior, draws: Draws, *, mixed: bool = False
+    ) -> tuple[Source, TrainingSet]:
+        """The geometry's source, in which weights have the size that they have in training, and what training sees."""
+        layout, labels = Header.of(posterior).layout(), orbits(symmetry.without_scaling())
         plain = self.geometry.source(symmetry, layout, jnp.ones((layout.size,), layout.dtype))
-        vectors = np.asarray(vectors_of(plain, draws.positions())).reshape(len(draws), -1)
+        given = training_set(plain, draws, self.held_out, mixed=mixed)
         if isinstance(plain, SphereSource):
-            plain.require_points(vectors)
-        scale = size_of_weights(vectors, orbits(symmetry.without_scaling()))
-        return self.geometry.source(symmetry, layout, jnp.asarray(scale, layout.dtype))
+            plain.require_points(np.concatenate([given.train, given.held_out]), labels)
+        source = self.geometry.source(symmetry, layout, jnp.asarray(size_of_weights(given.train, labels), layout.dtype))
+        assert isinstance(source, WhitenedSource | SphereSource)
+        scale = np.asarray(source.scale)
+        return source, given._replace(train=given.train / scale, held_out=given.held_out / scale)
 
     def model(
         self,
@@ -185,10 +192,11 @@ class PopulationMatching(DensityMethod):
         return field if encoding is None else Given(field, Fixed(encoding))
 
     def flow(self, header: Header, posterior: Posterior | None, model: eqx.Module, source: Source) -> PopulationFlow:
-        """The flow of a model."""
+        """The flow of a model, whose weights may go anywhere."""
         objective = Objective(self.geometry.path(source), OfVelocity(), self.times)
-        return PopulationFlow(header, posterior, None, Facts(**settings(self)), model, objective, source, self.solver,
-                              self.divergence, self)  # fmt: skip
+        reach = jnp.full((source.layout.size,), jnp.inf, source.layout.dtype)
+        return PopulationFlow(header, posterior, None, Facts(**settings(self)), model, objective, source, reach,
+                              self.solver, self.divergence, self)  # fmt: skip
 
 
 def _given(around: Circumstances) -> Draws:

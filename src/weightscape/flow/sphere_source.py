@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from weightscape.core.checks import require
 from weightscape.core.layout import Layout
@@ -23,6 +23,9 @@ from weightscape.geometry import SphereProduct, VectorManifold, unit_scales
 from weightscape.geometry.pivots import scale_pivots
 from weightscape.posterior import Position
 from weightscape.symmetry import Symmetry
+
+_SMALL, _MOST_UNEQUAL = 0.1, 1000.0
+"""The quantile of small shifts, and how much larger their root mean square may be; of a normal it is 8 times."""
 
 _HALF = 0.5
 """Squared norms on spheres sum to their number; each zero takes one away."""
@@ -67,13 +70,31 @@ class SphereSource(Source):
         """Where the vectors lie."""
         return VectorManifold(self.product, self.layout)
 
-    def require_points(self, vectors: Float[np.ndarray, "draw weight"]) -> None:
-        """Raise where a unit has nothing on its sphere, and with that no direction."""
+    def require_points(
+        self, vectors: Float[np.ndarray, "draw weight"], labels: Int[np.ndarray, " weight"] | None = None
+    ) -> None:
+        """Raise where a unit has nothing on its sphere, and with that no direction, or next to nothing.
+
+        - `labels`: equal for weights that may be exchanged, whose shifts are then held against each other.
+        """
         lengths = np.asarray(vectors, np.float64) ** 2 @ np.asarray(self.curved, np.float64)
         broken = int(np.sum(~(np.abs(lengths - self.product.num_spheres) < _HALF)))
         asked = f"Networks of a normalised flow must have no unit whose {self.product.contents} are all zero"
         option = "" if self.with_shifts else "`with_shifts=True` where they have shifts, or "
         require(broken == 0, asked, f"{broken} with such units", f"Leave these out, or use {option}`Euclidean()`.")
+        if labels is not None and not self.with_shifts:
+            self._require_shifts(vectors, labels)
+
+    def _require_shifts(self, vectors: Float[np.ndarray, "draw weight"], labels: Int[np.ndarray, " weight"]) -> None:
+        """Raise where a few shifts b / ‖w‖, of units that training has shrunk to nothing, set the size of all."""
+        product = SphereProduct(self.symmetry, with_shifts=True)
+        for label in np.unique(labels[product.is_curved() > np.asarray(self.curved)]):
+            shifts = np.abs(np.asarray(vectors[:, labels == label], np.float64))
+            mean, small = float(np.sqrt(np.mean(shifts**2))), float(np.quantile(shifts, _SMALL))
+            asked = f"Shifts of normalised units must be at most {_MOST_UNEQUAL:g} times as large in the mean as small"
+            came = f"{mean:.3g} and {small:.3g}: incoming weights of some units have shrunk to nothing"
+            remedy = "Use `with_shifts=True`, which is made for that, or `Euclidean()`."
+            require(mean <= _MOST_UNEQUAL * small or small == 0, asked, came, remedy)
 
     def sample(self, key: PRNGKey) -> Float[Array, " weight"]:
         return self.manifold.nearest(jax.random.normal(key, self.scale.shape, self.scale.dtype))

@@ -45,7 +45,9 @@ def training_set(source: Source, draws: Draws, held_out: float, *, mixed: bool =
     if draws.num_draws > 1 and num_chains > 1:
         kept = list(examine_chains(np.asarray(draws.log_density), draws.info).kept)
         draws, rows = draws[kept], rows[kept]
-    z = np.asarray(vectors_of(source, draws.positions()))
+    positions = draws.positions()
+    require_shapes(source, positions, "What a flow learns from")
+    z = np.asarray(vectors_of(source, positions))
     weights = np.ones(z.shape[:2]) if draws.log_weights is None else _relative(np.asarray(draws.log_weights))
     if len(z) == 1 or z.shape[1] == 1:
         z, weights, rows = z.reshape(-1, 1, z.shape[-1]), weights.reshape(-1, 1), rows.reshape(-1, 1)
@@ -66,13 +68,24 @@ def training_set(source: Source, draws: Draws, held_out: float, *, mixed: bool =
 def key_with_draws(key: PRNGKey, draws: Draws | None, noted: str | None = None) -> PRNGKey:
     """A key that other draws change, so that a stored run is not continued with others.
 
+    Copies of a network have one log density, and networks without any have none, so their weights are looked at.
+
     - `noted`: what in their `info` changes it too.
     """
     if draws is None:
         return key
-    for values in (draws.log_density, *([] if noted is None else [draws.info[noted]])):
-        key = jax.random.fold_in(key, zlib.crc32(np.asarray(values).tobytes()))
-    return key
+    known = [] if noted is None else [draws.info[noted]]
+    digest = 0
+    for values in jax.tree.leaves((draws.params, draws.log_density, draws.log_weights, known)):
+        digest = zlib.crc32(np.ascontiguousarray(values).tobytes(), digest)
+    return jax.random.fold_in(key, digest)
+
+
+def require_shapes(source: Source, positions: Position, name: str) -> None:
+    """Raise where draws, with leading axes (chain, draw), are networks of other shapes than a source's."""
+    wanted, came = source.layout.shapes, tuple(np.shape(leaf)[2:] for leaf in jax.tree.leaves(positions))
+    remedy = "Pass draws of the same network; `flow.transfer` moves a flow to other widths."
+    require(wanted == came, f"{name} must be networks of the shapes {wanted}", came, remedy)
 
 
 @eqx.filter_jit

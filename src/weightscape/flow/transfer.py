@@ -54,16 +54,17 @@ def transfer(flow: Any, posterior: Posterior) -> Any:
     came = flow.method.architecture
     require_type(isinstance(came, Equivariant | Revised), asked, type(came).__name__, "Train one with a metanet.")
     if isinstance(flow, PopulationFlow):
-        source, model = _over_population(flow, posterior)
+        source, model, reach = _over_population(flow, posterior)
+        of_weights = {"reach": reach}
     else:
-        source, model = _to_posterior(flow, posterior)
+        (source, model), of_weights = _to_posterior(flow, posterior), {}
     moved = flow.method.flow(Header.of(posterior), posterior, model, source)
     facts = flow.facts.plus(transferred_from=flow.source.layout.size)
-    return dataclasses.replace(moved, facts=facts, solver=flow.solver, divergence=flow.divergence)
+    return dataclasses.replace(moved, facts=facts, solver=flow.solver, divergence=flow.divergence, **of_weights)
 
 
-def _over_population(flow: PopulationFlow, posterior: Posterior) -> tuple[Source, Any]:
-    """The geometry's source on the new networks, with sizes by orbit, and the model, which looks at the new data."""
+def _over_population(flow: PopulationFlow, posterior: Posterior) -> tuple[Source, Any, jax.Array]:
+    """The geometry's source on the new networks, the model, which looks at the new data, and how far weights may go."""
     method, symmetry, layout = flow.method, of_function(posterior), Header.of(posterior).layout()
     before, after = _symmetry(flow.model), symmetry.without_scaling()
     _require_alike(before, after)
@@ -78,7 +79,7 @@ def _over_population(flow: PopulationFlow, posterior: Posterior) -> tuple[Source
     model = looking_at(
         filled(blind, _numbers(looking_at(released(flow.model), None))), method.architecture.seen(target)
     )
-    return source, bound_as(model, flow.model)
+    return source, bound_as(model, flow.model), _by_orbit(flow.reach, before, after)
 
 
 def _to_posterior(flow: Flow, posterior: Posterior) -> tuple[Source, Any]:

@@ -10,6 +10,7 @@ takes the integral by Gauss–Legendre quadrature, at a few nodes that the way p
 """
 
 import abc
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from weightscape.core import register, registered
-from weightscape.core.checks import require, require_count, require_positive
+from weightscape.core.checks import require, require_count, require_positive, require_type
 from weightscape.core.numbers import number
 from weightscape.core.types import PRNGKey, Scalar
 from weightscape.flow.divergence import Divergence
@@ -54,9 +55,18 @@ class Solver(eqx.Module):
 
     @abc.abstractmethod
     def draw(
-        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+        self,
+        key: PRNGKey,
+        path: Path,
+        velocity: Velocity,
+        start: Float[Array, " weight"],
+        reach: Float[Array, " weight"] | float = math.inf,
     ) -> Float[Array, " weight"]:
-        """The point at time 1 from one at time 0; `key` is for solvers that have noise, whose `path` says how much."""
+        """The point at time 1 from one at time 0.
+
+        - `key`: for solvers that have noise.  `path`: which says how much, and where velocities lead to.
+        - `reach`: how far from zero that may be, for solvers that ask for it.
+        """
 
     @abc.abstractmethod
     def solve(
@@ -92,7 +102,12 @@ class FixedSteps(Solver):
         require_bend("`bend` of FixedSteps", self.bend)
 
     def draw(
-        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+        self,
+        key: PRNGKey,
+        path: Path,
+        velocity: Velocity,
+        start: Float[Array, " weight"],
+        reach: Float[Array, " weight"] | float = math.inf,
     ) -> Float[Array, " weight"]:
         return carry(self, velocity, start)
 
@@ -169,7 +184,12 @@ class Adaptive(Solver):
         require_positive("`absolute` of Adaptive", self.absolute)
 
     def draw(
-        self, key: PRNGKey, path: Path, velocity: Velocity, start: Float[Array, " weight"]
+        self,
+        key: PRNGKey,
+        path: Path,
+        velocity: Velocity,
+        start: Float[Array, " weight"],
+        reach: Float[Array, " weight"] | float = math.inf,
     ) -> Float[Array, " weight"]:
         return carry(self, velocity, start)
 
@@ -199,6 +219,20 @@ def require_bend(name: str, bend: Scalar) -> None:
     """Raise unless a concrete bend makes a time of each s."""
     if not isinstance(bend, Tracer):
         require(0 <= float(bend) < 1, f"{name} must lie in [0, 1)", bend, "Pass 0 for equal steps.")
+
+
+def require_solver(solver: Any) -> None:
+    """Raise unless it is one."""
+    asked, remedy = "`solver` must be a Solver", "Pass `FixedSteps(24)`, say."
+    require_type(isinstance(solver, Solver), asked, type(solver).__name__, remedy)
+
+
+def require_times(times: Any) -> None:
+    """Raise unless concrete times of a way increase from 0 to 1."""
+    if not isinstance(times, Tracer):
+        known = np.asarray(times)
+        fits = known.ndim == 1 and bool(np.all(np.diff(known) >= 0) and np.all((known >= 0) & (known <= 1)))
+        require(fits, "`times` must be in a row, increase and lie in [0, 1]", known, "Pass `linspace(0, 1, 9)`, say.")
 
 
 class Transported(NamedTuple):
