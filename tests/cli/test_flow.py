@@ -196,6 +196,14 @@ def test_unknown_corrections_are_one_line(run, capsys):
     assert "Did you mean 'weights'?" in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize(("option", "value"), [("geometry", "nonsense"), ("revisions", "0"), ("given", "loss")])
+def test_options_of_populations_are_refused_for_posteriors(run, option, value, capsys):
+    assert run_command(["flow", str(run), f"--{option}", value]) == 2
+    error = capsys.readouterr().err
+    assert f"`--{option}` is for populations, and a posterior must have none, got {value}. Leave it out." in error
+    assert error.count("\n") == 1
+
+
 def test_a_flow_is_a_method_by_name():
     dataset, options = _line()
     posterior = choose_model(dataset, options).condition(dataset.train)

@@ -9,6 +9,7 @@ from tests.cli.test_flow import prior_draws, save_run
 import weightscape as ws
 from weightscape.cli.flow_population import GEOMETRIES, population_method
 from weightscape.cli.main import run_command
+from weightscape.core import InputError
 from weightscape.evaluate import function_features, memorisation
 from weightscape.flow import Equivariant, FixedSteps, small_sizes
 
@@ -40,7 +41,8 @@ def test_a_flow_learns_from_it_and_is_judged_by_other_runs(run, tmp_path, capsys
     networks, population = ws.Draws.load(tmp_path / "networks"), ws.Draws.load(run)
     assert len(networks) == result["num_networks"] == 12
     x = np.asarray(ws.data.load("iris").test.x)
-    parts = (networks, *ws.split_runs(population, 0.2))
+    train, held_out = ws.split_runs(population, 0.2)
+    parts = (networks, train, held_out[:, -1:])
     audit = memorisation(*(function_features(part, x) for part in parts))
     np.testing.assert_allclose(result["memorisation"]["functions"]["ratio"], audit.ratio, rtol=1e-4)
     np.testing.assert_allclose(result["memorisation"]["functions"]["z_u"], audit.z_u, atol=1e-6)
@@ -61,6 +63,23 @@ def test_a_flow_by_loss_tells_what_was_asked_for_and_what_came(run, tmp_path, ca
     np.testing.assert_allclose(asked, expected, rtol=1e-4)
     assert all(np.isfinite(answer["mean"]) and answer["deviation"] > 0 for answer in result["given"].values())
     assert "losses on the training rows" in capsys.readouterr().out
+
+
+def test_options_that_are_left_out_are_those_that_help_tells(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def refusing(geometry, steps, sizes, given, revisions, forgetting):
+        asked.append((geometry, revisions))
+        raise InputError("Not now, got this. Leave it out.")
+
+    monkeypatch.setattr("weightscape.cli.flow.population_method", refusing)
+    dataset, draws = prior_draws("noisy_line", (4, 3), noise="10", method="Population")
+    run = str(save_run(tmp_path / "run", draws, dataset))
+    assert run_command(["flow", run]) == run_command(["flow", run, "--geometry", "", "--revisions", "0"]) == 2
+    assert asked == [("euclidean", 3), ("", 0)]
+    assert run_command(["flow", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "(euclidean)" in shown and "(3)" in shown
 
 
 def test_geometries_have_their_names_and_shifts_on_spheres_by_theirs():

@@ -1,39 +1,33 @@
 """`weightscape flow`: learn to draw networks from the draws of a run, measure the flow, and correct it."""
 
-import contextlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import jax
 import typer
 
-from weightscape.cli.errors import Stopped
-from weightscape.cli.flow_correction import CORRECTIONS, Corrected, corrected_by
+from weightscape.cli.flow_correction import CORRECTIONS, corrected_by
+from weightscape.cli.flow_folder import CORRECTED, FLOW, begin_flow, clear_findings, keeping
 from weightscape.cli.flow_measure import measure_flow
 from weightscape.cli.flow_page import FlowPage, flow_report, flow_result, laplace_evidences
 from weightscape.cli.flow_population import (
     EUCLIDEAN,
-    NETWORKS,
-    judge_population,
+    NUM_REVISIONS,
+    Wanted,
+    flow_over_population,
     population_method,
-    population_report,
-    population_result,
 )
 from weightscape.cli.opened_run import OpenedRun, open_run
 from weightscape.cli.options import OutFolder, ProgressName, Quiet, RunFolder, Seed
 from weightscape.cli.result_folder import result_folder, write_result
-from weightscape.cli.run_folder import clear
 from weightscape.cli.screen import Screen
 from weightscape.core import PRNGKey
 from weightscape.core.checks import require, require_known
-from weightscape.flow import Flow, FlowMatching, PopulationMatching, small_flow, small_sizes
+from weightscape.flow import Flow, FlowMatching, small_flow, small_sizes
 from weightscape.posterior import Posterior
 from weightscape.report.numbers import duration
 
-FLOW = "flow"
-CORRECTED = "corrected"
 POPULATION = "Population"
 _LEAVE = "Leave it out."
 _FEWEST_DRAWS = 20
@@ -44,9 +38,10 @@ NumSteps = Annotated[int, typer.Option("--steps", min=1, help="Steps of training
 Width = Annotated[int, typer.Option("--width", min=1, help="Channels of the flow's metanet.")]
 Blocks = Annotated[int, typer.Option("--blocks", min=1, help="Blocks of the flow's metanet.")]
 GeometryName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--geometry",
+        show_default=EUCLIDEAN,
         help="Of a flow over a population: euclidean, or normalized or geometric, each with or without -with-shifts.",
     ),
 ]
@@ -54,9 +49,12 @@ Given = Annotated[
     str | None, typer.Option("--given", help="Of a flow over a population: loss, to draw networks of a loss.")
 ]
 Revisions = Annotated[
-    int,
+    int | None,
     typer.Option(
-        "--revisions", min=0, help="Of a flow over a population: how often the field looks at the data; 0 for never."
+        "--revisions",
+        min=0,
+        show_default=str(NUM_REVISIONS),
+        help="Of a flow over a population: how often the field looks at the data; 0 for never.",
     ),
 ]
 Forgetting = Annotated[
@@ -76,9 +74,9 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     steps: NumSteps = 3000,
     width: Width = 16,
     blocks: Blocks = 1,
-    geometry: GeometryName = EUCLIDEAN,
+    geometry: GeometryName = None,
     given: Given = None,
-    revisions: Revisions = 3,
+    revisions: Revisions = None,
     forgetting: Forgetting = None,
     out: OutFolder = None,
     seed: Seed = 0,
@@ -94,62 +92,42 @@ def flow(  # noqa: PLR0913  the options of a command are its arguments
     """
     if correct is not None:
         require_known("`--correct`", correct, CORRECTIONS)
-    began, screen = time.monotonic(), Screen(quiet, progress)
-    folder, opened = result_folder(out, run, FLOW), open_run(run)
+    screen, folder, opened = Screen(quiet, progress), result_folder(out, run, FLOW), open_run(run)
     if opened.draws.facts.get("method") == POPULATION:
         require(correct is None, "`--correct` is for posteriors, and a population must have none", correct, _LEAVE)
-        method = population_method(geometry, steps, small_sizes(width, blocks), given, revisions, forgetting)
-        _flow_over_population(opened, method, Wanted(folder, draws, seed, resume), screen)
+        chosen = EUCLIDEAN if geometry is None else geometry
+        often = NUM_REVISIONS if revisions is None else revisions
+        method = population_method(chosen, steps, small_sizes(width, blocks), given, often, forgetting)
+        flow_over_population(opened, method, Wanted(folder, draws, seed, resume), screen)
         return
-    for name, asked in (("given", given), ("forgetting", forgetting)):
+    foreign = {"geometry": geometry, "given": given, "revisions": revisions, "forgetting": forgetting}
+    for name, asked in foreign.items():
         require(asked is None, f"`--{name}` is for populations, and a posterior must have none", asked, _LEAVE)
     _require_chains(opened)
-    asked = Asked(small_flow(steps, width, blocks), correct, draws, resume)
-    page = make_flow(jax.random.key(seed), opened, asked, folder, screen)
-    report = flow_report(page, {"run": str(run), "seed": str(seed), "time": duration(time.monotonic() - began)})
-    path = write_result(folder, "flow", {"run": str(run), "seed": seed, **flow_result(page)}, report)
+    _flow_to_posterior(opened, Asked(small_flow(steps, width, blocks), correct, draws, seed, resume), folder, screen)
+
+
+class Asked(NamedTuple):
+    """What is to be done: training, correction by name, how many draws, the seed, whether training goes on."""
+
+    method: FlowMatching
+    correction: str | None
+    num_draws: int
+    seed: int
+    resume: bool
+
+
+def _flow_to_posterior(opened: OpenedRun, asked: Asked, folder: Path, screen: Screen) -> None:
+    began, told = time.monotonic(), {"run": str(opened.folder)}
+    page = make_flow(jax.random.key(asked.seed), opened, asked, folder, screen)
+    report = flow_report(page, {**told, "seed": str(asked.seed), "time": duration(time.monotonic() - began)})
+    path = write_result(folder, "flow", {**told, "seed": asked.seed, **flow_result(page)}, report)
     for table in report.tables:
         screen.show(table)
     screen.say(f"{report.summary}\nTook {duration(time.monotonic() - began)}. The report:")
     screen.path(path)
     if page.corrected is not None and page.corrected.refusal is not None:
         raise page.corrected.refusal
-
-
-class Wanted(NamedTuple):
-    """Where a flow over a population goes, how many networks it draws, its seed, and whether training goes on."""
-
-    folder: Path
-    num_draws: int
-    seed: int
-    resume: bool
-
-
-def _flow_over_population(opened: OpenedRun, method: PopulationMatching, wanted: Wanted, screen: Screen) -> None:
-    began, store, key = time.monotonic(), wanted.folder / FLOW, jax.random.key(wanted.seed)
-    if not wanted.resume:
-        clear(store)
-    with _keeping(store):
-        judged = judge_population(key, opened, method, wanted.num_draws, store, screen)
-    clear(wanted.folder / NETWORKS)
-    judged.networks.save(wanted.folder / NETWORKS)
-    told = {"run": str(opened.folder), "seed": str(wanted.seed), "time": duration(time.monotonic() - began)}
-    report = population_report(judged, opened, told)
-    result = {"run": str(opened.folder), "seed": wanted.seed, **population_result(judged)}
-    path = write_result(wanted.folder, "flow", result, report)
-    for table in report.tables:
-        screen.show(table)
-    screen.say(f"{report.summary}\nTook {told['time']}. The report:")
-    screen.path(path)
-
-
-class Asked(NamedTuple):
-    """What is to be done: the training, the correction by name, how many draws, whether an earlier training goes on."""
-
-    method: FlowMatching
-    correction: str | None
-    num_draws: int
-    resume: bool
 
 
 def make_flow(key: PRNGKey, opened: OpenedRun, asked: Asked, folder: Path, screen: Screen) -> FlowPage:
@@ -164,36 +142,21 @@ def make_flow(key: PRNGKey, opened: OpenedRun, asked: Asked, folder: Path, scree
     if asked.correction is not None:
         screen.say(f"Correcting by {asked.correction}.")
         corrected = corrected_by(key_correct, asked.correction, measured, posterior, progress)
-        _keep(folder / CORRECTED, corrected)
+        if corrected.draws is not None:
+            corrected.draws.save(folder / CORRECTED)
     evidences = laplace_evidences(key_laplace, posterior)
     return FlowPage(key_picture, opened, measured, corrected, evidences)
 
 
 def _trained(key: PRNGKey, posterior: Posterior, opened: OpenedRun, asked: Asked, folder: Path, screen: Screen) -> Flow:
-    store = folder / FLOW
-    if not asked.resume:
-        clear(store)
-    with _keeping(store):
+    store = begin_flow(folder, resume=asked.resume)
+    with keeping(store):
         result = asked.method.run(
             key, posterior, draws=opened.draws, store=store, progress=screen.progress(), resume=asked.resume
         )
     assert isinstance(result, Flow)
+    clear_findings(folder)
     return result
-
-
-def _keep(folder: Path, corrected: Corrected) -> None:
-    clear(folder)
-    if corrected.draws is not None:
-        corrected.draws.save(folder)
-
-
-@contextlib.contextmanager
-def _keeping(store: Path) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        kept = f"The training so far is kept in `{store}`; repeat the command with `--resume` to go on."
-        raise Stopped(f"Stopped. {kept}") from error
 
 
 def _require_chains(opened: OpenedRun) -> None:

@@ -1,28 +1,19 @@
-"""`weightscape flow` on a population: a flow over trained networks, judged by networks of runs that it has not seen."""
+"""`weightscape flow` on a population: a flow over trained networks, and networks that it draws."""
 
+import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import numpy as np
 
-from weightscape.cli.finish import plain_scores
-from weightscape.cli.flow_given import CONDITIONS, Answer, answered_losses, answers_table
-from weightscape.cli.opened_run import OpenedRun
+from weightscape.cli.flow_folder import FLOW, NETWORKS, begin_flow, clear_findings, keeping
+from weightscape.cli.flow_given import CONDITIONS, answered_losses, answers_table
+from weightscape.cli.flow_judged import Judged, finding, judge_population, population_result
+from weightscape.cli.opened_run import OpenedRun, with_training_rows
+from weightscape.cli.result_folder import write_result
 from weightscape.cli.screen import Screen
 from weightscape.core import PRNGKey
 from weightscape.core.checks import require, require_known
-from weightscape.draws import Draws
-from weightscape.evaluate import (
-    Memorisation,
-    audit,
-    copy_candidates,
-    function_features,
-    matched_distances,
-    memorisation,
-    scores,
-    weight_features,
-)
 from weightscape.flow import (
     Equivariant,
     Euclidean,
@@ -36,12 +27,12 @@ from weightscape.flow import (
     Solver,
 )
 from weightscape.inference import split_runs
+from weightscape.inference.point import RunSplit
 from weightscape.metanet import Sizes
-from weightscape.predictive import predict
 from weightscape.report import Picture, Report, Table
 from weightscape.report.describe import described
 from weightscape.report.flow_training import plot_flow_training
-from weightscape.report.numbers import score_name, shown
+from weightscape.report.numbers import duration, shown
 
 EUCLIDEAN = "euclidean"
 GEOMETRIES = {
@@ -51,24 +42,34 @@ GEOMETRIES = {
     "normalized": Normalized(),
     "normalized-with-shifts": Normalized(with_shifts=True),
 }
-NETWORKS = "networks"
-_MOST_MATCHED = 64
+NUM_REVISIONS = 3
 _HELD_OUT = 0.2
-_NUM_ALONE = 32
-_WANTED = {"regression": ("rmse", "nll"), "classification": ("accuracy", "nll")}
+_NEEDS_NO_DATA = "Pass `--revisions 0` without `--given`, which needs no data, or fit again with fewer rows."
 
 
-class Judged(NamedTuple):
-    """A flow over a population, networks drawn from it, their scores beside others', and the audit by name.
+class Wanted(NamedTuple):
+    """Where a flow over a population goes, how many networks it draws, its seed, and whether training goes on."""
 
-    - `answers`: losses that were asked for and came, where the flow is one by loss.
-    """
+    folder: Path
+    num_draws: int
+    seed: int
+    resume: bool
 
-    flow: PopulationFlow
-    networks: Draws
-    scores: dict[str, dict[str, float]]
-    audits: dict[str, Memorisation]
-    answers: dict[str, Answer]
+
+def flow_over_population(opened: OpenedRun, method: PopulationMatching, wanted: Wanted, screen: Screen) -> None:
+    """Train, draw, judge and report; networks are on disk before they are judged."""
+    began, opened = time.monotonic(), _with_rows(opened, method, screen)
+    store = begin_flow(wanted.folder, resume=wanted.resume)
+    with keeping(store):
+        judged = _made(jax.random.key(wanted.seed), opened, method, wanted, screen)
+    told = {"run": str(opened.folder), "seed": str(wanted.seed), "time": duration(time.monotonic() - began)}
+    report = population_report(judged, opened, told)
+    result = {"run": str(opened.folder), "seed": wanted.seed, **population_result(judged)}
+    path = write_result(wanted.folder, "flow", result, report)
+    for table in report.tables:
+        screen.show(table)
+    screen.say(f"{report.summary}\nTook {told['time']}. The report:")
+    screen.path(path)
 
 
 def population_method(
@@ -95,33 +96,6 @@ def population_method(
     )
 
 
-def _steps(geometry: str, forgetting: float | None) -> Solver:
-    if forgetting is None:
-        return ForgetfulSteps() if geometry == EUCLIDEAN else FixedSteps()
-    fits = forgetting == 0 or geometry == EUCLIDEAN
-    require(fits, f"`--forgetting` must be 0 where `--geometry` is {geometry}", forgetting, "Leave it out.")
-    return ForgetfulSteps(forgetting=forgetting) if forgetting else FixedSteps()
-
-
-def judge_population(
-    key: PRNGKey, opened: OpenedRun, method: PopulationMatching, num_draws: int, store: Path, screen: Screen
-) -> Judged:
-    """Train on some runs, draw networks, and hold them against the others; what is in the store is gone on with."""
-    key_train, key_draws, key_answers = jax.random.split(key, 3)
-    train, held_out = split_runs(opened.draws, _HELD_OUT)
-    screen.say(f"{opened.dataset}\nTraining a flow on {len(train)} networks; {len(held_out)} are held out.")
-    posterior = opened.posterior()
-    flow = method.run(key_train, posterior, draws=train, store=store, progress=screen.progress(), resume=True)
-    assert isinstance(flow, PopulationFlow)
-    answers = {}
-    if method.conditions is not None:
-        answers, flow = answered_losses(key_answers, flow, posterior, train, num_draws), flow.given(None)
-    networks = flow.sample(key_draws, num_draws)
-    named = {"training": train, "held out": held_out, "flow": networks}
-    found = {name: _scores(draws, opened) for name, draws in named.items()}
-    return Judged(flow, networks, found, _audits(networks, train, held_out, np.asarray(opened.dataset.test.x)), answers)
-
-
 def population_report(judged: Judged, opened: OpenedRun, settings: dict[str, str]) -> Report:
     """The report of a flow over a population."""
     name, columns = opened.record.name, tuple(judged.scores["flow"])
@@ -137,43 +111,46 @@ def population_report(judged: Judged, opened: OpenedRun, settings: dict[str, str
     return Report(f"A flow over networks of {name}", finding(judged, name), tables, (training,), told)
 
 
-def finding(judged: Judged, name: str) -> str:
-    """One sentence on how good and how new the networks are."""
-    by = judged.audits["functions"]
-    first = next(iter(judged.scores["flow"]))
-    ours, theirs = (shown(judged.scores[which][first]) for which in ("flow", "held out"))
-    told = f"A flow draws networks for {name}: {first} {ours}, where networks of other runs have {theirs}"
-    return f"{told}; they lie {by.ratio:.2f} times as far from the training networks as those do (Z_U = {by.z_u:.1f})."
+def _with_rows(opened: OpenedRun, method: PopulationMatching, screen: Screen) -> OpenedRun:
+    """The run with its training rows, where the flow needs them: it must not learn from those that test it."""
+    needed = method.architecture.looks_at_data or method.conditions is not None
+    if opened.has_training_rows or not needed:
+        return opened
+    screen.say(f"Reading the training rows again from {opened.record.source}.")
+    return with_training_rows(opened, _NEEDS_NO_DATA)
 
 
-def population_result(judged: Judged) -> dict[str, Any]:
-    """The numbers for `result.json`."""
-    audits = {name: audit._asdict() for name, audit in judged.audits.items()}
-    answers = {name: answer._asdict() for name, answer in judged.answers.items()}
-    told = {"given": answers} if answers else {}
-    return {"scores": judged.scores, "memorisation": audits, "num_networks": len(judged.networks), **told}
+def _made(key: PRNGKey, opened: OpenedRun, method: PopulationMatching, wanted: Wanted, screen: Screen) -> Judged:
+    """The flow and its networks, kept in the folder as soon as they are there, and what is to be said of them."""
+    key_train, key_draws, key_answers = jax.random.split(key, 3)
+    split, posterior = split_runs(opened.draws, _HELD_OUT), opened.posterior()
+    flow = _trained(key_train, opened, method, split, wanted.folder, screen)
+    whole = flow if method.conditions is None else flow.given(None)
+    networks = whole.sample(key_draws, wanted.num_draws)
+    networks.save(wanted.folder / NETWORKS)
+    answers = {}
+    if method.conditions is not None:
+        answers = answered_losses(key_answers, flow, posterior, split.train, wanted.num_draws)
+    return judge_population(whole, networks, split, opened, answers)
 
 
-def _audits(networks: Draws, train: Draws, held_out: Draws, x: np.ndarray) -> dict[str, Memorisation]:
-    """By functions at some inputs, and by weights of some networks, matched to those that may be their originals."""
-    by_function = [function_features(draws, x) for draws in (networks, train, held_out)]
-    by_weight = [weight_features(draws, train) for draws in (networks, train, held_out)]
+def _trained(
+    key: PRNGKey, opened: OpenedRun, method: PopulationMatching, split: RunSplit, folder: Path, screen: Screen
+) -> PopulationFlow:
+    """The flow in the folder, gone on with where it was begun; findings of another are gone once it is trained."""
+    train, held_out = split
+    screen.say(f"{opened.dataset}\nTraining a flow on {len(train)} networks; {len(held_out)} are held out.")
+    flow = method.run(
+        key, opened.posterior(), draws=train, store=folder / FLOW, progress=screen.progress(), resume=True
+    )
+    assert isinstance(flow, PopulationFlow)
+    clear_findings(folder)
+    return flow
 
-    def distances(draws: Draws, which: int) -> np.ndarray:
-        chosen = np.unique(np.linspace(0, len(draws) - 1, _MOST_MATCHED).astype(int))
-        pairs = ((features[which][chosen], features[1]) for features in (by_function, by_weight))
-        return matched_distances(draws, train, copy_candidates(*pairs), chosen=chosen)
 
-    weights = audit(distances(networks, 0), distances(held_out, 2))
-    return {"functions": memorisation(*by_function), "weights": weights}
-
-
-def _scores(draws: Draws, opened: OpenedRun) -> dict[str, float]:
-    """The mean score of single networks, and that of all together."""
-    test, wanted = opened.dataset.test, _WANTED[opened.dataset.task]
-    of = lambda some: plain_scores(scores(predict(some, test.x), test.y))
-    flat = draws.map_leaves(lambda leaf: np.asarray(leaf).reshape(1, -1, *np.shape(leaf)[2:]))
-    alone = [of(flat[0, i]) for i in range(min(_NUM_ALONE, len(flat)))]
-    each = {f"{score_name(name)}, alone": float(np.mean([found[name] for found in alone])) for name in wanted}
-    whole = of(flat)
-    return {**each, **{f"{score_name(name)}, together": float(whole[name]) for name in wanted}}
+def _steps(geometry: str, forgetting: float | None) -> Solver:
+    if forgetting is None:
+        return ForgetfulSteps() if geometry == EUCLIDEAN else FixedSteps()
+    fits = forgetting == 0 or geometry == EUCLIDEAN
+    require(fits, f"`--forgetting` must be 0 where `--geometry` is {geometry}", forgetting, "Leave it out.")
+    return ForgetfulSteps(forgetting=forgetting) if forgetting else FixedSteps()

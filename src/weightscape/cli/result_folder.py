@@ -1,5 +1,6 @@
 """Where a command that looks at a run writes its result and its page: a folder beside the run."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ def result_folder(out: Path | None, run: Path, word: str, *, overwrite: bool = F
 
 
 def write_result(folder: Path, command: str, result: dict[str, Any], report: Report) -> Path:
-    """Write `result.json` and the report, and return the path of its page."""
-    write_json(folder / RESULT, {"command": command, "version": weightscape.__version__, **result})
+    """Write `result.json`, with null for numbers that are not finite, and the report; return the path of its page."""
+    found = {"command": command, "version": weightscape.__version__, **result}
+    write_json(folder / RESULT, _without_infinities(found))
     return write_report(report, folder)
+
+
+def _without_infinities(value: Any) -> Any:
+    """The same for JSON, which has no infinity: one number that overflows must not cost all the others."""
+    if isinstance(value, dict):
+        return {name: _without_infinities(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
