@@ -10,6 +10,7 @@ from scipy import stats
 
 import weightscape as ws
 from weightscape.core import InputError
+from weightscape.draws import Header
 from weightscape.evaluate import (
     audit,
     averages,
@@ -77,6 +78,46 @@ def test_copies_are_found_and_fresh_networks_are_not():
     assert memorisation(3 * fresh, train, held_out).z_u > 10
     with pytest.raises(InputError, match="must differ from those of training"):
         memorisation(fresh, train, train)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_one_distance_that_is_not_finite_hides_no_copies(bad):
+    """50 copies among 50 others have a Z_U of −8.6; with one more that is no number there is none."""
+    train, held_out = rows(0, 200), rows(1, 50)
+    copies = np.vstack([train[:50], np.full((1, 5), bad)])
+    assert memorisation(copies[:50], train, held_out).z_u < -8
+    ours, theirs = np.append(np.zeros(50), bad), np.ones(50)
+    for score in (z_u, audit):
+        with pytest.raises(InputError, match=r"Distances of generated networks must be finite, .* at index \(50,\)"):
+            score(ours, theirs)
+        with pytest.raises(InputError, match=r"Distances of held-out networks must be finite, .* at index \(50,\)"):
+            score(theirs, ours)
+    for name, given in (
+        ("generated", (copies, train, held_out)),
+        ("training", (held_out, copies, held_out)),
+        ("held-out", (held_out, train, copies)),
+    ):
+        with pytest.raises(InputError, match=rf"Features of {name} networks must be finite, .* at index \(50, 0\)"):
+            memorisation(*given)
+
+
+@pytest.mark.parametrize("num_iterates", [1, 5, 20])
+def test_z_u_is_standard_normal_for_one_iterate_of_each_run_and_wider_for_more(num_iterates):
+    """Its variance is k (m + n/k + 1) / (m + n + 1) where the k iterates of a run hardly differ: that of n/k runs.
+
+    The means of 2,000 values and of their squares have errors of σ/√2000 and √2 σ²/√2000; 5 of each are allowed.
+    """
+    m, runs, repeats = 60, 40, 2000
+    generator, n = np.random.default_rng(0), runs * num_iterates
+
+    def drawn():
+        iterates = np.repeat(generator.normal(size=runs), num_iterates) + 1e-9 * generator.normal(size=n)
+        return z_u(generator.normal(size=m), iterates)
+
+    found = np.asarray([drawn() for _ in range(repeats)])
+    variance = (m + runs + 1) * num_iterates / (m + n + 1)
+    assert abs(found.mean()) < 5 * np.sqrt(variance / repeats)
+    np.testing.assert_allclose(np.mean(found**2), variance, rtol=5 * np.sqrt(2 / repeats))
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +213,32 @@ def test_units_that_training_has_shrunk_to_nothing_do_not_set_distances(populati
     params = draws.params._replace(network={**draws.params.network, "layer0": {"weight": weight, "bias": bias}})
     features = weight_features(dataclasses.replace(draws, params=params), draws)
     assert np.max(np.abs(features[0])) < 2 * np.max(np.abs(features[1:]))
+
+
+@pytest.fixture(scope="module")
+def inferred():
+    """Thirty networks of a prior with scales of weights and a scale of noise, all of which are positive."""
+    noise, prior = ws.priors.Gamma(2.0, 2.0), ws.priors.Hierarchical(ws.priors.HalfNormal(1.0))
+    model = ws.Model(ws.networks.MLP(hidden=(3,)), ws.likelihoods.Gaussian(noise), prior)
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    posterior = model.condition(ws.Batch(x, x[:, :1]))
+    positions = jax.vmap(posterior.sample_prior_position)(jax.random.split(KEY, 30))
+    params = jax.tree.map(lambda leaf: np.asarray(leaf)[None], jax.vmap(posterior.constrain)(positions))
+    return ws.Draws(params, np.zeros((1, 30)), *Header.of(posterior))
+
+
+def test_noise_is_added_to_weights_and_to_no_scale(inferred):
+    """With noise of a deviation one scale in a few would be negative; copies have all those of their originals."""
+    noisy = noisy_copies(KEY, inferred, 400, noise=1.0).params
+    scales = lambda params: np.stack([np.ravel(leaf) for leaf in jax.tree.leaves((params.likelihood, params.prior))], 1)
+    found, known = scales(noisy), scales(inferred.params)
+    assert found.shape[1] > 1 and np.min(known) > 0
+    original = np.argmin(np.abs(found[:, :1] - known[:, :1].T), axis=1)
+    np.testing.assert_array_equal(found, known[original])
+    for leaf, before in zip(*map(jax.tree.leaves, (noisy.network, inferred.params.network)), strict=True):
+        moved = (leaf - before[:, original]) / np.std(before)
+        # Means of squares of variance 2, which each weight of each network adds to: 6 standard errors.
+        np.testing.assert_allclose(np.mean(moved**2), 1.0, atol=6 * np.sqrt(2 / moved.size))
 
 
 def test_baselines_are_copies_with_noise_and_means(population):

@@ -117,8 +117,61 @@ def test_contexts_go_with_their_networks():
     for examples in (train, held_out):
         first = examples.z[:, 0] * source.scale[0]
         np.testing.assert_array_equal(examples.contexts[:, 0], 1.0)
-        np.testing.assert_allclose(examples.contexts[:, 1] * encoding.deviation + encoding.mean, first, rtol=1e-12)
+        shown = examples.contexts[:, 1] * encoding.deviation + encoding.mean.sum()
+        np.testing.assert_allclose(shown, first, rtol=1e-12)
     np.testing.assert_allclose([train.contexts[:, 1].mean(), train.contexts[:, 1].std()], [0.0, 1.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 1.7e9 + 50.0, -1e12 / 3])
+def test_a_large_mean_takes_no_digits_from_what_differs(far):
+    """In single precision, in which numbers near 1.7e9 lie 128 apart: contexts have mean 0 and deviation 1.
+
+    Values are rounded to eps |mean|, in units of the deviation, and the deviation to that of single precision. Sums of
+    18 such terms are allowed.
+    """
+    values = far + np.random.default_rng(0).normal(size=18)
+    wide = ByProperty("time").encoding(values)
+    with jax.enable_x64(False):
+        encoding = ByProperty("time").encoding(values)
+        jax.tree.map(lambda leaf, other: np.testing.assert_array_equal(leaf, np.float32(other)), encoding, wide)
+        assert {leaf.dtype for leaf in jax.tree.leaves(encoding)} == {jnp.dtype("float32")}
+        contexts = encoding.contexts(values)[:, 1]
+        rounding = 18 * (np.finfo(np.float32).eps + np.finfo(float).eps * abs(far))
+        np.testing.assert_allclose([contexts.mean(), contexts.std()], [0.0, 1.0], atol=rounding)
+        np.testing.assert_allclose(contexts, (values - values.mean()) / values.std(), rtol=0, atol=rounding)
+        for inside in (values.min() - 0.99 * values.std(), values.mean(), values.max() + 0.99 * values.std()):
+            encoding.require_seen(np.asarray(inside))
+        for outside in (values.min() - 1.01 * values.std(), values.max() + 1.01 * values.std()):
+            with pytest.raises(InputError, match="must lie within a deviation of what was seen"):
+                encoding.require_seen(np.asarray(outside))
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, -1.7e9 / 7, 0.0])
+def test_the_rounding_of_a_mean_is_no_difference(value):
+    """The mean of equal numbers is not quite that number. Differences of a thousand roundings are seen as such."""
+    for count in (10, 18, 1000):
+        with pytest.raises(InputError, match=r"`info\['one'\]` of draws must differ between networks, got"):
+            ByProperty("one").encoding(np.full(count, value))
+    ByProperty("one").encoding(value + 1e3 * np.finfo(float).eps * max(abs(value), 1e-9) * np.arange(10))
+
+
+@pytest.mark.parametrize("which", ["train_rows", "held_out_rows"])
+def test_no_network_is_used_of_which_nothing_is_known(which):
+    """Of networks that are left out nothing need be known."""
+    weights = np.random.default_rng(0).normal(size=(12, 5, 3))
+    weights[4] = weights[4, :1]
+    draws = population(weights, first=weights[..., 0])
+    given = training_set(WhitenedSource.of(problem().posterior), draws, 0.3, mixed=True)
+    conditions, values = ByProperty("first"), np.ravel(weights[..., 0]).copy()
+    values[4 * 5 : 5 * 5] = np.nan
+    fitted_encoding(conditions, values, given)
+    row = getattr(given, which)[3]
+    values[row] = np.inf
+    told = rf"`info\['first'\]` of draws must be finite, got inf for network {row} \(1 in all"
+    with pytest.raises(InputError, match=told):
+        fitted_encoding(conditions, values, given)
+    with pytest.raises(InputError, match=f"What ByLoss says of networks must be finite, got inf for network {row}"):
+        fitted_encoding(ByLoss(), values, given)
 
 
 def test_every_label_of_merged_populations_is_learned_and_held_out():
@@ -248,6 +301,8 @@ def test_what_is_not_asked_for_rightly_is_named():
         flow.given(13.0)
     with pytest.raises(InputError, match="within a deviation of what was seen, .* got nan"):
         flow.given(np.nan)
+    with pytest.raises(TypeError, match="The value of `given` must be a number, got 'low'. Pass"):
+        flow.given(np.asarray("low"))
     with pytest.raises(InputError, match="`strength` of given must be finite"):
         flow.given(3.0, strength=np.inf)
     with pytest.raises(InputError, match=r"must be one value, got the shape \(2,\)"):
@@ -282,6 +337,8 @@ def test_what_cannot_be_learned_is_named():
         run(ByProperty("one"), draws.with_info(one=1.0))
     with pytest.raises(InputError, match=r"`info\['none'\]` of draws must be finite"):
         run(ByProperty("none"), draws.with_info(none=np.nan))
+    with pytest.raises(TypeError, match=r"`info\['name'\]` of draws must be a number, got str"):
+        run(ByProperty("name"), draws.with_info(name=np.asarray("low")))
     with pytest.raises(TypeError, match="must keep the order of networks, got OptimalTransport"):
         ws.PopulationMatching(conditions=ByLoss(), coupling=OptimalTransport())
     assert ws.PopulationMatching(conditions=ByLoss(), coupling=Aligned()).conditions is not None

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.flow import tiny
 from tests.flow.test_newton import (
     NOISE,
     NUM_CLASSES,
@@ -13,8 +14,10 @@ from tests.flow.test_newton import (
     linear_posterior,
     target_of,
 )
+from tests.flow.test_revised import flow_over, relu_posterior
 
 import weightscape as ws
+from weightscape.flow import Euclidean
 from weightscape.flow import kronecker_step as module
 from weightscape.flow.kronecker_step import kronecker_step
 from weightscape.flow.orbits import orbits
@@ -103,17 +106,45 @@ def test_a_step_leads_towards_higher_densities():
         assert float(jnp.vdot(jax.grad(target.log_density)(z), stepped(target, z))) > 0
 
 
+def switched_off(source, z):
+    """The same with all ReLUs of the first layer off."""
+    position = source.position(z)
+    layer = {**position.network["layer0"], "bias": jnp.full_like(position.network["layer0"]["bias"], -100.0)}
+    return source.vector(position._replace(network={**position.network, "layer0": layer}))
+
+
 def test_units_that_say_nothing_have_finite_steps():
-    """All ReLUs off: gradients before them are zero, and so is G. Derivatives of the step are finite, too."""
-    given = classes_posterior()
-    network = ws.networks.MLP(hidden=(2,), activation="relu")
-    model = ws.Model(network, ws.likelihoods.Categorical(NUM_CLASSES), ws.priors.Normal(PRIOR_SCALE))
-    target = target_of(model.condition(ws.Batch(np.asarray(given.x), np.asarray(given.y))))
-    position = target.source.position(target.source.sample(KEY))
-    off = {**position.network["layer0"], "bias": jnp.full((2,), -100.0)}
-    z = target.source.vector(position._replace(network={**position.network, "layer0": off}))
-    assert np.all(np.isfinite(stepped(target, z)))
-    assert np.all(np.isfinite(jax.jacfwd(lambda z: stepped(target, z))(z)))
+    """All ReLUs off: gradients before them are zero, and so is G. Those weights have no step, others have one, and
+    derivatives are finite: in single precision, in which a step that is divided by next to nothing has no square.
+
+    The last layer's inputs are a one and zeros, its step that of a classifier without inputs: of order one.
+    """
+    with jax.enable_x64(False):
+        given = classes_posterior()
+        network = ws.networks.MLP(hidden=(2,), activation="relu")
+        model = ws.Model(network, ws.likelihoods.Categorical(NUM_CLASSES), ws.priors.Normal(PRIOR_SCALE))
+        target = target_of(model.condition(ws.Batch(np.asarray(given.x), np.asarray(given.y))))
+        z = switched_off(target.source, target.source.sample(KEY))
+        assert z.dtype == jnp.float32
+        step = target.source.layout.unflatten(stepped(target, z)).network
+        assert all(bool(jnp.all(leaf == 0)) for leaf in jax.tree.leaves(step["layer0"]))
+        assert 0.01 < float(jnp.linalg.norm(step["layer1"]["bias"])) < 100
+        assert bool(jnp.all(jnp.isfinite(jax.jacfwd(lambda z: stepped(target, z))(z))))
+
+
+def test_a_field_that_looks_at_units_that_say_nothing_is_finite_in_single_precision():
+    """At time 1 a path leads to z itself, and σ is the size of the step in the layers that have one."""
+    with jax.enable_x64(False):
+        field = flow_over(relu_posterior(), Euclidean(), sizes=tiny.DEEP, kronecker=True).model
+        target = field.sight.value.target
+        z = switched_off(target.source, target.source.sample(KEY))
+        seen = lambda z: field._seen(target, jnp.asarray(1.0), z, jnp.zeros_like(z), None)[1]
+        velocity, (ahead, _, step) = jax.jit(lambda z: (field(1.0, z), seen(z)))(z)
+        np.testing.assert_array_equal(field.layout.flatten(ahead), z)
+        assert velocity.dtype == jnp.float32 and bool(jnp.all(jnp.isfinite(velocity)))
+        of_layer = lambda name: np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(step.network[name])])
+        np.testing.assert_array_equal(of_layer("layer0"), 0)
+        np.testing.assert_allclose(np.sum(of_layer("layer1") ** 2), z.size, rtol=1e-5)
 
 
 def test_weights_that_are_no_coordinates_of_their_own_have_no_step():

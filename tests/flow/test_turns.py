@@ -47,12 +47,22 @@ def test_on_the_way_each_look_passes_through_all_rows(count, look):
     assert len({tuple(rows) for rows in sets}) == num_sets
 
 
-def test_looks_at_one_time_take_different_rows():
-    """Six sets of two rows: three looks stand two sets apart."""
+@pytest.mark.parametrize(("count", "num_looks"), [(2, 3), (3, 3), (2, 4), (2, 5), (2, 6), (1, 7), (4, 2), (4, 3)])
+def test_looks_at_one_time_take_different_rows(count, num_looks):
+    """As many sets of `count` rows as fill N = 12, and up to as many looks."""
     whole = target()
     for time in (0.0, 0.3, 0.99, 1.0):
-        sets = [numbers_of(in_turn(whole, 2, time, jnp.asarray(k), 3).posterior, whole.posterior) for k in range(3)]
-        assert len(set(np.ravel(sets))) == 6
+        looks = (in_turn(whole, count, time, jnp.asarray(k), num_looks).posterior for k in range(num_looks))
+        sets = [numbers_of(seen, whole.posterior) for seen in looks]
+        assert len(set(np.ravel(sets))) == num_looks * count
+
+
+def test_more_looks_than_sets_take_each_as_often_as_another():
+    """Seven looks at three sets of four rows: three take the first, two each of the others."""
+    whole = target()
+    looks = (in_turn(whole, 4, 0.0, jnp.asarray(k), 7).posterior for k in range(7))
+    seen = np.bincount(np.ravel([numbers_of(each, whole.posterior) for each in looks]), minlength=NUM_ROWS)
+    assert sorted(seen) == [2] * 8 + [3] * 4
 
 
 def test_what_a_few_rows_say_is_on_average_what_all_say():
@@ -86,7 +96,7 @@ def test_a_field_sees_the_rows_of_its_look(step):
 
 
 def test_the_second_revision_sees_other_rows_than_the_first():
-    """Of three sets and two looks the second stands two sets further."""
+    """Of three sets and two looks the second stands one set further."""
     field = flow_over(posterior(), Euclidean(), rows=4, in_turn=True, num_revisions=2).model
     whole = field.sight.value.target
     z = whole.source.sample(KEY)
@@ -95,7 +105,7 @@ def test_the_second_revision_sees_other_rows_than_the_first():
     )
     _, first, second = field.tries(0.1, z)
     np.testing.assert_allclose(first, once(0).tries(0.1, z)[1], rtol=1e-12)
-    heard, companions = field._seen(at_rows_of(whole, np.arange(2, NUM_ROWS, 3)), jnp.asarray(0.1), z, first, None)
+    heard, companions = field._seen(at_rows_of(whole, np.arange(1, NUM_ROWS, 3)), jnp.asarray(0.1), z, first, None)
     change = field.revision(0.1, field.layout.unflatten(z), heard, companions=companions)
     np.testing.assert_allclose(second, first + field.layout.flatten(change), rtol=1e-10)
 

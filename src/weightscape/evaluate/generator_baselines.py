@@ -1,12 +1,15 @@
 """What a generator of networks must beat: copies with noise, and averages of networks.
 
-    noisy copy   θ_i + σ s ξ,        s the standard deviation of each leaf over the networks, ξ ~ N(0, 1)
+    noisy copy   θ_i + σ s ξ,        s the standard deviation of each leaf of weights over the networks, ξ ~ N(0, 1)
     average      (1/k) Σ_{i in S} θ_i,      S a random set of k networks
     blend        (1 − s) θ_i + s θ_j,       i ≠ j random; a share s of 1/2 is the average of two
 
 A noisy copy is as good as its original and memorised by construction; an average is new, and good only where the
 networks lie in one place: re-base them first. Noise and shares say how far off these are; compare a generator with
 those as far off as its own networks. All are Draws of one chain without a density.
+
+Noise is for weights. Scales that a likelihood or a prior infers must stay positive, so copies keep those of their
+originals; means of positive numbers are positive.
 """
 
 import dataclasses
@@ -22,19 +25,21 @@ from weightscape.draws.draws import Host
 
 
 def noisy_copies(key: PRNGKey, draws: Draws, num_networks: int, *, noise: float = 0.1) -> Draws:
-    """Networks drawn with replacement, with noise of `noise` standard deviations of each leaf."""
+    """Networks drawn with replacement, with noise of `noise` standard deviations of each leaf of their weights."""
     require_count("`num_networks` of noisy_copies", num_networks)
     require_positive("`noise` of noisy_copies", noise)
     key_rows, key_noise = jax.random.split(key)
     rows = np.asarray(jax.random.randint(key_rows, (num_networks,), 0, len(draws)))
-    keys = iter(jax.random.split(key_noise, len(jax.tree.leaves(draws.params))))
+    keys = iter(jax.random.split(key_noise, len(jax.tree.leaves(draws.params.network))))
 
-    def copied(leaf: Host) -> np.ndarray:
+    def shaken(leaf: Host) -> np.ndarray:
         networks = _flat(leaf)
-        shaken = jax.random.normal(next(keys), (num_networks, *networks.shape[1:]), networks.dtype)
-        return np.asarray(networks[rows] + noise * np.std(networks) * np.asarray(shaken))[None]
+        drawn = jax.random.normal(next(keys), (num_networks, *networks.shape[1:]), networks.dtype)
+        return np.asarray(networks[rows] + noise * np.std(networks) * np.asarray(drawn))[None]
 
-    return _as_draws(draws, jax.tree.map(copied, draws.params), num_networks)
+    copies = jax.tree.map(lambda leaf: _flat(leaf)[rows][None], draws.params)
+    shaken_copies = copies._replace(network=jax.tree.map(shaken, draws.params.network))
+    return _as_draws(draws, shaken_copies, num_networks)
 
 
 def averages(key: PRNGKey, draws: Draws, num_networks: int, *, num_averaged: int = 2) -> Draws:

@@ -6,7 +6,8 @@ for each linear layer, a its inputs with a last one of 1 for the bias, and g_r t
 factors of the likelihood's Fisher information (`Likelihood.information_root`). A ⊗ G stands for the curvature of the
 mean log likelihood of a row: exact for a linear model with the same noise everywhere, where ε → 0 is Newton's step. A
 unit's inputs and outputs move with it, so under permutations and signs δ moves as the weights do. Weights in no linear
-layer have no step.
+layer have no step, and none is made in a layer whose A or G is zero, as G is where all its ReLUs are off: the data say
+nothing of where its weights should be.
 
 A of a first layer is one for all networks that look at the same data, and is made once for all.
 Reference: Martens and Grosse (2015), Optimizing neural networks with Kronecker-factored approximate curvature.
@@ -64,8 +65,12 @@ def _taps(target: Target, z: Float[Array, " weight"]) -> list[tuple[LinearLayer,
 
 
 def _solved(factor: Float[Array, "row row"], wanted: Float[Array, "row column"]) -> Float[Array, "row column"]:
-    """(F + ε f I)⁻¹ of some columns, f the mean diagonal of F; one that is zero divides nothing."""
-    size = jnp.maximum(jnp.trace(factor) / len(factor), jnp.finfo(factor.dtype).tiny ** 0.5)
+    """(F + ε f I)⁻¹ of some columns, f the mean diagonal of F; zero where F is zero."""
+    mean = jnp.trace(factor) / len(factor)
+    # What is divided by less has squares that overflow, and σ is their mean. The inner choice is for derivatives.
+    is_there = mean > jnp.finfo(factor.dtype).tiny ** 0.5
+    size = jnp.where(is_there, mean, 1)
     damped = factor / size + _DAMPING * jnp.eye(len(factor), dtype=factor.dtype)
     product = lambda columns: (damped @ columns.reshape(wanted.shape)).ravel()
-    return conjugate_gradients(product, wanted.ravel(), _NUM_PRODUCTS).reshape(wanted.shape) / size
+    solved = conjugate_gradients(product, wanted.ravel(), _NUM_PRODUCTS).reshape(wanted.shape) / size
+    return jnp.where(is_there, solved, 0)

@@ -1,12 +1,13 @@
 """Rows of the data in turn: each look takes a few, and looks at other times take others.
 
-    look k at time t takes the set of number b,      b = ⌊B t⌋ + k ⌈B / K⌉ (mod B),      B = ⌈N / rows⌉
+    look k at time t takes the set of number b,      b = ⌊B t⌋ + k max(1, ⌊B / K⌋) (mod B),      B = ⌈N / rows⌉
 
-with N rows of data and K looks at each time. Set b has rows b, b + B, b + 2 B, …, or nearly these where N is no
-multiple of their number. On the way from time 0 to time 1 each look passes through all sets, which together are all
-rows. A field that always looks at the same rows can tell its networks no more than these know. Gradients of few rows
-are noise, though, which changes on the way where rows do: in turn is worth a little where each look takes a third of
-all rows, and costs accuracy where it takes few (`experiments/thesis_flows.md`).
+with N rows of data and K looks k = 0, …, K − 1 at each time, which take different sets where there are enough, K ≤ B.
+Set b has rows b, b + B, b + 2 B, …, or nearly these where N is no multiple of their number. On the way from time 0 to
+time 1 each look passes through all sets, which together are all rows. A field that always looks at the same rows can
+tell its networks no more than these know. Gradients of few rows are noise, though, which changes on the way where rows
+do: in turn is worth a little where each look takes a third of all rows, and costs accuracy where it takes few
+(`experiments/thesis_flows.md`).
 
 Which rows it sees is a function of time, so the field is one, and the density of its flow is exact; but it jumps
 between sets, and solvers of a high order have no such order there.
@@ -44,7 +45,7 @@ def _rows(
 ) -> Int[Array, " row"]:
     num_rows = posterior.num_points
     num_sets = -(-num_rows // count)
-    later = look * -(-num_sets // num_looks)
-    turn = (jnp.floor(num_sets * time).astype(int) + later) % num_sets
+    apart = max(1, num_sets // num_looks)  # rounded down, so that the last look is not back at the set of the first
+    turn = (jnp.floor(num_sets * time).astype(int) + look * apart) % num_sets
     evenly = np.argsort(np.arange(num_rows) % num_sets, kind="stable")
     return jnp.asarray(evenly)[(turn * count + jnp.arange(count)) % num_rows]
