@@ -234,7 +234,12 @@ def _flows(stage: Stage) -> dict[str, ws.PopulationFlow]:
 
 
 def _scored(drawn: Any, stage: Stage, test: ws.Batch) -> dict[str, Any]:
-    return _of_networks(drawn.sample(jax.random.key(4), stage.problem.num_generated), test)
+    return _of_networks(_finite(drawn.sample(jax.random.key(4), stage.problem.num_generated)), test)
+
+
+def _finite(networks: ws.Draws) -> ws.Draws:
+    """Those that have a log density: a flow that is led too hard may overflow."""
+    return networks[:, np.flatnonzero(np.isfinite(networks.log_density[0]))]
 
 
 def _of_networks(networks: ws.Draws, test: ws.Batch) -> dict[str, Any]:

@@ -24,15 +24,8 @@ from weightscape.flow.divergence import Divergence, Exact, Hutchinson
 from weightscape.flow.judged import Judged
 from weightscape.flow.objective import Objective
 from weightscape.flow.source import Source
-from weightscape.flow.transport import (
-    Solver,
-    Transported,
-    carry,
-    carry_with_density,
-    carry_with_path,
-    require_solver,
-    require_times,
-)
+from weightscape.flow.transport import Solver, Transported, carry, carry_with_density, require_solver
+from weightscape.flow.waypoints import carry_with_path, require_times
 from weightscape.inference.evidence import Evidence, LogEvidence
 from weightscape.posterior import Position, Posterior
 

@@ -1,12 +1,12 @@
 """Guidance: a trained flow led towards networks that another task's data make likely, without training.
 
-    v'(t, x) = v(t, x) + s w(t) P_x G,      w = a (a ḃ − b ȧ) / (a² + b²)
-    G = (1 + s r² H)⁻¹ ∇ log L(x̂₁),         r² = a² / (a² + b²)
+    v'(t, x) = v(t, x) + s w(t) G,               w = a (a ḃ − b ȧ) / (a² + b²)
+    G = (1 + s r² P H P)⁻¹ P ∇ log L(x̂₁),        r² = a² / (a² + b²)
 
 x̂₁ is where the path leads from x with the velocity v, (a v − ȧ x) / (a ḃ − b ȧ), for the straight path x + (1 − t) v
-and on a manifold exp_x((1 − t) v); P_x projects to the tangent space, and is nothing where space is flat. w is that of
-`pull`: where v carries a normal prior to itself, v + w E[∇ log L(x₁) | x_t = x] carries it to the posterior. There x₁
-has the variance r² given x_t, and H is the curvature of −log L (`newton`), so that G is the gradient at the mean of
+and on a manifold exp_x((1 − t) v); P projects to the tangent space of x, and is nothing where space is flat. w is that
+of `pull`: where v carries a normal prior to itself, v + w E[∇ log L(x₁) | x_t = x] carries it to the posterior. There
+x₁ has the variance r² given x_t, and H is the curvature of −log L (`newton`), so that G is the gradient at the mean of
 what x leads to once L is known, not at that of what it led to before. Without H, which is cheaper, steps go beyond the
 top of L wherever s r² H is more than two.
 
@@ -23,6 +23,7 @@ Pseudoinverse-guided diffusion models, for H, there of linear models with normal
 """
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -38,7 +39,7 @@ from weightscape.core.types import PRNGKey, Scalar
 from weightscape.draws import Header
 from weightscape.flow.fields import Field, told
 from weightscape.flow.flow import Flow
-from weightscape.flow.newton import conjugate_gradients, curvature_of
+from weightscape.flow.newton import Product, conjugate_gradients, curvature_of
 from weightscape.flow.objective import Objective, OfVelocity
 from weightscape.flow.population_flow import PopulationFlow
 from weightscape.flow.pull import factors
@@ -95,19 +96,19 @@ class GuidanceField(Field):
         """The velocity."""
         path, time = self.objective.path, jnp.asarray(time, z.dtype)
         velocity = self.objective.velocity(told(self.model, context))(time, z)
-        at = path.coefficients(time)
-        gradient = self._gradient(path.leads_to(time, z, velocity), at.a**2 / (at.a**2 + at.b**2))
-        weight = self.strength * factors(path, time).across
-        return velocity + (weight * path.tangent(z, gradient)).astype(z.dtype)
+        at, ahead = path.coefficients(time), path.leads_to(time, z, velocity)
+        pull = self._pull(ahead, at.a**2 / (at.a**2 + at.b**2), partial(path.tangent, z))
+        return velocity + (self.strength * factors(path, time).across * pull).astype(z.dtype)
 
-    def _gradient(self, z: Float[Array, " weight"], variance: Scalar) -> Float[Array, " weight"]:
-        """G, where x₁ has a variance around z."""
-        gradient = jax.grad(self._log_likelihood)(z)
+    def _pull(self, ahead: Float[Array, " weight"], variance: Scalar, tangent: Product) -> Float[Array, " weight"]:
+        """G, where x₁ has a variance around x̂₁; `tangent` is P."""
+        gradient = tangent(jax.grad(self._log_likelihood)(ahead))
         if not self.num_products:
             return gradient
         share = self.strength * variance * self.posterior.num_points
-        curvature = curvature_of(Target(self.posterior, self.source), z)
-        return conjugate_gradients(lambda v: v + share * curvature(v), gradient, self.num_products)
+        curvature = curvature_of(Target(self.posterior, self.source), ahead)
+        bends = lambda v: v + share * tangent(curvature(tangent(v)))
+        return conjugate_gradients(bends, gradient, self.num_products)
 
     def _log_likelihood(self, z: Float[Array, " weight"]) -> Scalar:
         return self.posterior.log_likelihood(self.source.position(z))

@@ -31,7 +31,8 @@ from weightscape.flow.objective import Objective
 from weightscape.flow.revised_field import RevisedField
 from weightscape.flow.source import Source
 from weightscape.flow.training_set import require_shapes
-from weightscape.flow.transport import Solver, carry_with_density, carry_with_path, require_times
+from weightscape.flow.transport import Solver, carry_with_density
+from weightscape.flow.waypoints import carry_with_path, require_times
 from weightscape.inference.approximation import Approximation
 from weightscape.inference.evidence import LogEvidence
 from weightscape.posterior import Position, Posterior

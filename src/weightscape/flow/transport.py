@@ -227,14 +227,6 @@ def require_solver(solver: Any) -> None:
     require_type(isinstance(solver, Solver), asked, type(solver).__name__, remedy)
 
 
-def require_times(times: Any) -> None:
-    """Raise unless concrete times of a way increase from 0 to 1."""
-    if not isinstance(times, Tracer):
-        known = np.asarray(times)
-        fits = known.ndim == 1 and bool(np.all(np.diff(known) >= 0) and np.all((known >= 0) & (known <= 1)))
-        require(fits, "`times` must be in a row, increase and lie in [0, 1]", known, "Pass `linspace(0, 1, 9)`, say.")
-
-
 class Transported(NamedTuple):
     """A point at the other end, and log q₁(x₁) − log q₀(x₀): one number for each estimate of the divergence."""
 
@@ -247,20 +239,6 @@ def carry(
 ) -> Float[Array, " weight"]:
     """The point at time `last` of the path through x at time `first`."""
     return solver.solve(velocity, x, first=first, last=last)
-
-
-def carry_with_path(
-    solver: Solver, velocity: Velocity, x: Float[Array, " weight"], times: Float[Array, " time"]
-) -> Float[Array, "time weight"]:
-    """The points at several times, of the path through x at time 0."""
-
-    def onwards(x: Array, interval: tuple[Array, Array]) -> tuple[Array, Array]:
-        first, last = interval
-        moved = jnp.where(last > first, solver.solve(velocity, x, first=first, last=jnp.maximum(last, first + 1e-6)), x)
-        return moved, moved
-
-    starts = jnp.concatenate([jnp.zeros((1,), times.dtype), times[:-1]])
-    return jax.lax.scan(onwards, x, (starts, times))[1]
 
 
 def carry_with_density(
