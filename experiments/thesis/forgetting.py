@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 from experiments.thesis.settings import EQUIVARIANT
-from experiments.thesis.stage import SEEDS, Stage, briefly_trained, long_revised
+from experiments.thesis.stage import ONE_STEP, SEEDS, Stage, briefly_trained, long_revised
 
 import weightscape as ws
 from weightscape.flow import ForgetfulSteps
@@ -18,7 +18,6 @@ MORE = (2, 3)
 """Revisions of a velocity, of a flow that was trained with one."""
 
 _BLIND = f"euclidean-{EQUIVARIANT}"
-_FACTORS = {"num_revisions": 1, "num_products": 0, "kronecker": True}
 
 
 def forgetting(stage: Stage) -> dict[str, Any]:
@@ -27,7 +26,7 @@ def forgetting(stage: Stage) -> dict[str, Any]:
     for seed in SEEDS:
         blind = briefly_trained(stage, "blind", seed, {}, configuration=_BLIND)
         found |= _drawn(stage, blind, f"without the data, key {seed}")
-        found |= _drawn(stage, briefly_trained(stage, "factors-1", seed, _FACTORS), f"1 revision, key {seed}")
+        found |= _drawn(stage, briefly_trained(stage, "factors-1", seed, ONE_STEP), f"1 revision, key {seed}")
     return found
 
 

@@ -16,6 +16,9 @@ from weightscape.inference.point import RunSplit
 SEEDS = (0, 1)
 """Of brief trainings that are made twice."""
 
+ONE_STEP = {"num_revisions": 1, "num_products": 0, "kronecker": True}
+"""A field that sees the data once in each velocity, with the step by Kronecker factors."""
+
 
 class Stage(NamedTuple):
     """Where flows are, the problem, its population, and what networks are judged against."""

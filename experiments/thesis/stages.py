@@ -4,7 +4,7 @@
 - `guidance`: networks for Fashion-MNIST from flows that have seen networks for MNIST: led by its likelihood, and, where
   the field looks at data, shown those of Fashion-MNIST instead.
 - `starts`: how many steps training takes from a flow's networks, and from random ones.
-- `scaling`: short trainings on fewer networks.
+- `scaling`: short trainings on fewer networks, of a field that sees the data once.
 - `sizes`: the same on networks of other widths, each with a population of its own.
 - `revisions`: short trainings of fields that revise their draft more or less often, with Newton's step and without, two
   of each.
@@ -26,7 +26,7 @@ import numpy as np
 from experiments.thesis import judging, populations
 from experiments.thesis.forgetting import forgetting, forgetting_long, forgetting_often
 from experiments.thesis.settings import REVISED, Problem, configurations, posterior_on
-from experiments.thesis.stage import SEEDS, Stage, briefly_trained, long_revised, trained
+from experiments.thesis.stage import ONE_STEP, SEEDS, Stage, briefly_trained, long_revised, trained
 
 import weightscape as ws
 from weightscape import evaluate, flow
@@ -35,8 +35,8 @@ from weightscape.data.images import fashion_mnist
 SHOWN = ("euclidean-equivariant", "euclidean-revised-long")
 NARROW, WIDE = (10,), (32,)
 STRENGTHS = (0.01, 0.1, 0.3, 1.0)
-CURVED_STRENGTHS = (0.1, 0.3, 1.0, 3.0)
-GUIDING_ROWS, GUIDING_PRODUCTS = 2000, 8
+CURVED_STRENGTHS = (1.0, 10.0, 30.0)
+GUIDING_ROWS, GUIDING_PRODUCTS = 2000, 16
 STEPS = (1, 100, 1000)
 NUM_NETWORKS = (100, 600, 2400)
 WIDTHS = (5, 20, 40)
@@ -71,23 +71,20 @@ def guidance(stage: Stage) -> dict[str, Any]:
     for name, each in _flows(stage).items():
         found[f"{name}, as it is"] = _scored(flow.guided(each, few, 0.0), stage, test)
         for strength in STRENGTHS:
-            found[f"{name}, guided {strength}"] = _scored(flow.guided(each, few, strength), stage, test)
+            led = flow.guided(each, few, strength, num_products=0)
+            found[f"{name}, guided {strength} by gradients"] = _scored(led, stage, test)
         found |= {f"{name}, {how}": _scored(led, stage, test) for how, led in _by_curvature(each, few)}
         if configurations()[name].field == REVISED:
             found[f"{name}, shown Fashion-MNIST"] = _scored(flow.transfer(each, whole), stage, test)
-    return found
+    return {name: row for name, row in found.items() if row}
 
 
 def _by_curvature(drawn: ws.PopulationFlow, few: ws.Posterior) -> Iterator[tuple[str, flow.Guided]]:
     """A flow led with the curvature of the likelihood in sight, without noise and with it."""
-    steps = {
-        "": drawn.solver,
-        ", with noise": flow.ForgetfulSteps(),
-        ", with much noise": flow.ForgetfulSteps(forgetting=30.0),
-    }
+    steps = {"": drawn.solver, ", with noise": flow.ForgetfulSteps()}
     for strength, (noise, solver) in itertools.product(CURVED_STRENGTHS, steps.items()):
         led = flow.guided(drawn.with_solver(solver), few, strength, num_products=GUIDING_PRODUCTS)
-        yield f"guided {strength} by curvature{noise}", led
+        yield f"guided {strength:g}{noise}", led
 
 
 def starts(stage: Stage) -> dict[str, Any]:
@@ -108,10 +105,10 @@ def starts(stage: Stage) -> dict[str, Any]:
 
 def scaling(stage: Stage) -> dict[str, Any]:
     """Flows that were shown fewer networks, without noise and with it, judged against those that they were shown."""
-    found, configuration = {}, configurations()["euclidean-revised"]
-    for count in (*(few for few in NUM_NETWORKS if few < len(stage.split.train)), len(stage.split.train)):
-        of_few = trained(stage.folder, stage.problem, configuration, stage.split.train[:count])
-        fewer = stage._replace(against=stage.against.first(count))
+    found, train = {}, stage.split.train
+    for count in (*(few for few in NUM_NETWORKS if few < len(train)), len(train)):
+        fewer = stage._replace(split=stage.split._replace(train=train[:count]), against=stage.against.first(count))
+        of_few = briefly_trained(fewer, f"factors-1-of-{count}", 0, ONE_STEP)
         found[f"{count} networks"] = fewer.judged(of_few)
         found[f"{count} networks, with noise"] = fewer.judged(of_few.with_solver(flow.ForgetfulSteps()))
     return found
@@ -119,14 +116,14 @@ def scaling(stage: Stage) -> dict[str, Any]:
 
 def sizes(stage: Stage) -> dict[str, Any]:
     """Training networks of other widths, and those that short trainings draw, without noise and with it."""
-    found, configuration = {}, configurations()["euclidean-revised"]
+    found = {}
     runs = dataclasses.replace(stage.problem.population, num_runs=_RUNS_OF_A_WIDTH)
     for width in WIDTHS:
         problem = dataclasses.replace(stage.problem, hidden=(width,), population=runs)
         folder = stage.folder / f"width-{width}"
         split = populations.population(folder, problem)
         other = Stage(folder, problem, split, judging.known(folder, problem, split))
-        drawn = trained(folder, problem, configuration, split.train)
+        drawn = briefly_trained(other, "factors-1", 0, ONE_STEP)
         found[f"{width} units, training networks"] = judging.judged(split.train[: problem.num_generated], other.against)
         found[f"{width} units, drawn"] = other.judged(drawn)
         found[f"{width} units, drawn with noise"] = other.judged(drawn.with_solver(flow.ForgetfulSteps()))
@@ -234,12 +231,12 @@ def _flows(stage: Stage) -> dict[str, ws.PopulationFlow]:
 
 
 def _scored(drawn: Any, stage: Stage, test: ws.Batch) -> dict[str, Any]:
-    return _of_networks(_finite(drawn.sample(jax.random.key(4), stage.problem.num_generated)), test)
-
-
-def _finite(networks: ws.Draws) -> ws.Draws:
-    """Those that have a log density: a flow that is led too hard may overflow."""
-    return networks[:, np.flatnonzero(np.isfinite(networks.log_density[0]))]
+    """Scores of the networks that are finite, where there are some: a flow that is led too hard may overflow."""
+    networks = drawn.sample(jax.random.key(4), stage.problem.num_generated)
+    finite = np.flatnonzero(np.isfinite(networks.log_density[0]))
+    if len(finite) == 0:
+        return {}
+    return _of_networks(networks[:, finite], test) | {"share_finite": len(finite) / len(networks)}
 
 
 def _of_networks(networks: ws.Draws, test: ws.Batch) -> dict[str, Any]:

@@ -78,8 +78,9 @@ def _cells(problem: str, name: str, found: dict[str, Any]) -> list[str]:
     theirs = THESIS.get(problem, {}).get(name, (None, None))
     count, together = max(((int(k), row) for k, row in found["bma"].items()), key=lambda pair: pair[0])
     audits = [f"{found[by][what]:.{digits}f}" for by in _AUDITED if by in found for what, digits in _AUDIT]
+    share = found.get("share_finite", 1.0)
     return [
-        name,
+        name if share == 1 else f"{name}, {share:.0%} finite",
         _beside(found["accuracy"], theirs[0]),
         _beside(found["loss"], theirs[1]),
         _beside(together["accuracy"], THESIS_BMA.get(problem, {}).get(name) if count == 64 else None),

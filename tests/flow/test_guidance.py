@@ -14,7 +14,8 @@ from tests.flow.test_transfer import flow_over, posterior
 
 import weightscape as ws
 from weightscape.core import InputError
-from weightscape.flow import FixedSteps, Geometric, Straight, Trigonometric, guided
+from weightscape.flow import FixedSteps, Geometric, Straight, Trigonometric, WhitenedSource, guided
+from weightscape.flow.guidance import GuidanceField
 from weightscape.flow.objective import Objective
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -61,7 +62,7 @@ def test_the_guided_field_is_the_known_one(path):
     """
     known, strength = problem(), 0.7
     flow = normal(path, gaussians.MEAN, gaussians.COVARIANCE)
-    still, field = (guided(flow, known.posterior, each).flow.model for each in (0.0, strength))
+    still, field = (guided(flow, known.posterior, each, num_products=0).flow.model for each in (0.0, strength))
     x = np.array([0.4, -1.0, 2.0])
     for time in jnp.array([0.0, 0.3, 0.8, 1.0]):
         at = path.coefficients(time)
@@ -73,11 +74,12 @@ def test_the_guided_field_is_the_known_one(path):
         np.testing.assert_array_equal(still(time, jnp.asarray(x)), flow.model(time, jnp.asarray(x)))
 
 
-def test_a_normal_is_tilted_exactly_by_a_linear_likelihood():
+@pytest.mark.parametrize("num_products", [0, 3])
+def test_a_normal_is_tilted_exactly_by_a_linear_likelihood(num_products):
     """q = N(0, S²) and L = exp cᵀθ: q L^s is N(s S² c, S²), and each draw is moved by s S² c."""
     slope, strength = np.array([0.8, -0.3, 0.5]), 1.5
     flow = normal(Straight(), np.zeros(3), np.eye(3))
-    led = guided(flow, linear_task(slope), strength)
+    led = guided(flow, linear_task(slope), strength, num_products=num_products)
     shift = strength * SCALES**2 * slope
     position = led.sample_position(KEY)
     start = SCALES * np.asarray(flow.source.sample(KEY))
@@ -86,8 +88,7 @@ def test_a_normal_is_tilted_exactly_by_a_linear_likelihood():
     np.testing.assert_allclose(led.log_density(position), expected, atol=1e-5)
 
 
-@PATHS
-@pytest.mark.parametrize("strength", [0.5, 40.0])
+@pytest.mark.parametrize(("path", "strength"), [(Straight(), 0.5), (Trigonometric(), 40.0)], ids=["weak", "strong"])
 def test_a_normal_is_tilted_exactly_by_a_normal_likelihood(path, strength):
     """q = N(0, S²) and L^s that of a linear model: q L^s is N(Σ s Xᵀy/σ², Σ) with Σ = (S⁻² + s XᵀX/σ²)⁻¹.
 
@@ -108,7 +109,7 @@ def test_a_normal_is_tilted_exactly_by_a_normal_likelihood(path, strength):
     few = led.flow.log_densities(drawn[:, :12])[0]
     np.testing.assert_allclose(few, gaussians.log_normal(weights[:12], mean, covariance), atol=1e-4)
     if strength > 1:
-        astray = guided(flow, known.posterior, strength).sample_position(KEY)
+        astray = guided(flow, known.posterior, strength, num_products=0).sample_position(KEY)
         assert not np.all(np.abs(np.ravel(astray.network["layer0"]["weight"])) < 1e3)
 
 
@@ -117,7 +118,7 @@ def test_on_spheres_the_guided_field_is_tangent_and_constant_along_normals():
     """So the trace of its Jacobian is the divergence there (`tangent_field`). At strength 0 it is v, bit by bit."""
     flow, task = flow_over(posterior(), Geometric()), posterior(seed=7)
     time, z = jnp.asarray(0.4), flow.source.sample(KEY)
-    still, led = (guided(flow, task, strength).flow.model for strength in (0.0, 0.5))
+    still, led = (guided(flow, task, strength, num_products=0).flow.model for strength in (0.0, 0.5))
     known, there = said(flow.model, time, z), said(led, time, z)
     np.testing.assert_array_equal(said(still, time, z), known)
     assert float(jnp.abs(there - known).max()) > 0.1
@@ -151,7 +152,7 @@ def test_flows_that_learn_pulls_are_guided_too():
     flow = tiny.shaken(tiny.untrained(tiny.METHOD))
     time, z = jnp.asarray(0.3), flow.source.sample(KEY)
     known = flow.objective.velocity(flow.model)(time, z)
-    still, led = (guided(flow, flow.posterior, strength).flow.model(time, z) for strength in (0.0, 0.2))
+    still, led = (guided(flow, flow.posterior, strength, num_products=0).flow.model(time, z) for strength in (0.0, 0.2))
     np.testing.assert_array_equal(still, known)
     at = flow.objective.path.coefficients(time)
     ahead = (at.a * known - at.a_rate * z) / (np.pi / 2)  # a ḃ − b ȧ of the trigonometric path
@@ -160,6 +161,29 @@ def test_flows_that_learn_pulls_are_guided_too():
     drawn = guided(flow, flow.posterior, 0.0).sample(KEY, 3)
     assert drawn.log_proposal is not None
     np.testing.assert_allclose(drawn.log_proposal, np.asarray(flow.sample(KEY, 3).log_proposal), rtol=1e-9)
+
+
+def test_where_the_likelihood_bends_more_than_it_seems_steps_end_where_it_is_highest():
+    """A network that is sure of the wrong class, with one weight w: log L = −log(1 + e^{−w}) at w = −30, H nearly 0.
+
+    G is a whole gradient, 1, and a step of s r² G leads far beyond. α lets it end where the slope of the line through
+    both ends of s log L − (w + 30)² / 2r² is zero; it is 1 where no step goes too far.
+    """
+    model = ws.Model(ws.networks.MLP(hidden=(), bias=False), ws.likelihoods.Bernoulli(), ws.priors.Normal(1.0))
+    sure = model.condition(ws.Batch(np.ones((1, 1)), np.ones(1, int)))
+    slope = lambda w: 1 / (1 + np.exp(w))
+    source = WhitenedSource.of(sure)
+    for time, strength in ((0.1, 100.0), (0.1, 10.0), (0.9, 100.0)):
+        still = lambda time, z: (-30 - z) / (1 - time)  # leads to w = −30 from anywhere
+        field = GuidanceField(still, Objective(Straight()), source, sure, strength, 4)
+        variance = (1 - time) ** 2 / ((1 - time) ** 2 + time**2)
+        step = strength * variance * slope(-30.0)
+        rise, end = strength * slope(-30.0), strength * slope(-30.0 + step) - step / variance
+        share = rise / (rise - min(end, 0))
+        z = jnp.asarray([0.3])
+        led = Straight().leads_to(jnp.asarray(time), z, field(time, z))
+        np.testing.assert_allclose(led, -30 + share * step, rtol=1e-8)
+        assert (share < 0.6) == (step > 40)
 
 
 def test_what_cannot_be_guided_is_named(tmp_path):

@@ -1,14 +1,17 @@
 """Guidance: a trained flow led towards networks that another task's data make likely, without training.
 
-    v'(t, x) = v(t, x) + s w(t) G,               w = a (a ḃ − b ȧ) / (a² + b²)
+    v'(t, x) = v(t, x) + s w(t) α G,             w = a (a ḃ − b ȧ) / (a² + b²)
     G = (1 + s r² P H P)⁻¹ P ∇ log L(x̂₁),        r² = a² / (a² + b²)
+    α = ⟨g, G⟩ / (⟨g, G⟩ + max(0, ⟨G − g', G⟩))     g, g' = P ∇ log L at x̂₁ and at x̂₁ + s r² G
 
 x̂₁ is where the path leads from x with the velocity v, (a v − ȧ x) / (a ḃ − b ȧ), for the straight path x + (1 − t) v
 and on a manifold exp_x((1 − t) v); P projects to the tangent space of x, and is nothing where space is flat. w is that
 of `pull`: where v carries a normal prior to itself, v + w E[∇ log L(x₁) | x_t = x] carries it to the posterior. There
 x₁ has the variance r² given x_t, and H is the curvature of −log L (`newton`), so that G is the gradient at the mean of
-what x leads to once L is known, not at that of what it led to before. Without H, which is cheaper, steps go beyond the
-top of L wherever s r² H is more than two.
+what x leads to once L is known, not at that of what it led to before. α is 1 where L bends as H says; where H is too
+small, as for classes that a network is sure of, and wrong, it is the zero by false position of the slope along G of
+log L^s less |x₁ − x̂₁|² / 2r². Without H and α, which is cheaper, steps go beyond the top of L wherever s r² H is more
+than two.
 
 What it ends in has the density that `log_density` says, q'. That is q L^s, but for a constant, only where q is the
 normal that the flow starts from and log L is quadratic; without H, linear. Elsewhere it is a heuristic: one target x̂₁
@@ -80,7 +83,7 @@ class Guided(Approximation):
 class GuidanceField(Field):
     """v'. `model` and `objective` say v, `source` which network a vector is, `posterior` has L; s is `strength`.
 
-    - `num_products`: how many products with H stand for the inverse; 0 for none, G = ∇ log L.
+    - `num_products`: how many products with H stand for the inverse; 0 for G = ∇ log L and α = 1.
     """
 
     model: Any
@@ -102,25 +105,36 @@ class GuidanceField(Field):
 
     def _pull(self, ahead: Float[Array, " weight"], variance: Scalar, tangent: Product) -> Float[Array, " weight"]:
         """G, where x₁ has a variance around x̂₁; `tangent` is P."""
-        gradient = tangent(jax.grad(self._log_likelihood)(ahead))
+        slope = lambda z: tangent(jax.grad(self._log_likelihood)(z))
+        gradient, share = slope(ahead), self.strength * variance
         if not self.num_products:
             return gradient
-        share = self.strength * variance * self.posterior.num_points
         curvature = curvature_of(Target(self.posterior, self.source), ahead)
-        bends = lambda v: v + share * tangent(curvature(tangent(v)))
-        return conjugate_gradients(bends, gradient, self.num_products)
+        bends = lambda v: v + share * self.posterior.num_points * tangent(curvature(tangent(v)))
+        solved = conjugate_gradients(bends, gradient, self.num_products)
+        return _share_that_rises(gradient, solved, slope(ahead + share * solved)) * solved
 
     def _log_likelihood(self, z: Float[Array, " weight"]) -> Scalar:
         return self.posterior.log_likelihood(self.source.position(z))
 
 
-def guided(flow: Any, posterior: Posterior, strength: Scalar | float = 1.0, *, num_products: int = 0) -> Guided:
+def _share_that_rises(
+    gradient: Float[Array, " weight"], solved: Float[Array, " weight"], beyond: Float[Array, " weight"]
+) -> Scalar:
+    """α, from g, G and g'; none where log L is not finite any more."""
+    rise, fall = jnp.sum(gradient * solved), jnp.sum((solved - beyond) * solved)
+    share = rise / jnp.maximum(rise + jnp.maximum(fall, 0), jnp.finfo(rise.dtype).tiny)
+    return jnp.where(jnp.isfinite(fall), share, 0)
+
+
+def guided(flow: Any, posterior: Posterior, strength: Scalar | float = 1.0, *, num_products: int = 8) -> Guided:
     """The flow, led by the likelihood of a posterior.
 
     - `flow`: a Flow or a PopulationFlow.
     - `posterior`: of another task, for networks of the same shapes; its data are L, and its prior has no part.
-    - `strength`: s; at 0 it is the flow itself. A number, so that another one compiles nothing.
-    - `num_products`: with the curvature of the likelihood, so that a strength of 1 does not lead too far; 0 for none.
+    - `strength`: s; at 0 it is the flow itself. A few of many rows count for all of them where s is how many rows each
+      stands for. A number, so that another one compiles nothing.
+    - `num_products`: with H; 0 for G = ∇ log L, which needs a small s.
     """
     asked, remedy = "`flow` of guided must be a Flow or a PopulationFlow", "Pass what a training has returned."
     require_type(isinstance(flow, Flow | PopulationFlow), asked, type(flow).__name__, remedy)
