@@ -27,7 +27,7 @@ from experiments.thesis.settings import PROBLEMS, configurations
 from experiments.thesis.stage import Stage, trained
 from experiments.thesis.stages import JUDGED, STAGES, stages_of
 
-from weightscape.core.checks import require_known
+from weightscape.core.checks import InputError, require_known
 from weightscape.core.files import read_json, write_json, write_text
 
 POPULATION = "population"
@@ -74,12 +74,8 @@ def report(folder: Path, name: str) -> None:
     lines = [f"{datetime.date.today()}, {device}, `{name}`", "", *tables.table(name, rows, known)]
     for each in STAGES:
         if found(each):
-            lines += [
-                "",
-                f"### {each}",
-                "",
-                *tables.table("", found(each), known if each in JUDGED else None),
-            ]
+            against = known if each in JUDGED else None
+            lines += ["", f"### {each}", "", *tables.table("", found(each), against)]
     write_text(folder / "results.md", "\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)
 
@@ -88,7 +84,11 @@ def _made(stage: Stage, name: str) -> dict:
     """Results by the name of their row."""
     if name == POPULATION:
         return judging.baselines(stage.problem, stage.split, stage.against)
-    return STAGES[name](stage) if name in STAGES else {name: judged_flow(stage, name)}
+    try:
+        return STAGES[name](stage) if name in STAGES else {name: judged_flow(stage, name)}
+    except InputError as refusal:  # of a geometry that does not fit the population; the others go on
+        print(f"{name}: {refusal}", flush=True)
+        return {}
 
 
 def _file(folder: Path, name: str) -> Path:
