@@ -92,9 +92,10 @@ def test_the_numbers_are_those_of_the_flow_that_is_kept(run, made):
     opened, result = open_run(run), result_of(made)
     posterior = opened.posterior()
     flow = ws.Flow.load(made / "flow", posterior)
-    key_measure = jax.random.split(jax.random.key(0), 5)[1]
-    diffusion = ws.flow.Diffusion(flow, 256)
-    draws = diffusion.sample(jax.random.split(key_measure)[0], NUM_DRAWS)
+    key_landing, key_draws, _ = jax.random.split(jax.random.split(jax.random.key(0), 5)[1], 3)
+    landing = ws.flow.Landing(time=0.5)
+    diffusion = ws.flow.tuned_landing(key_landing, ws.flow.Diffusion(flow, 64, landing=landing))
+    draws = diffusion.sample(key_draws, NUM_DRAWS)
     ours = np.ravel(draws.log_density).astype(np.float64) - np.ravel(draws.log_proposal)
     log_q, theirs = jax.jit(lambda position, key: diffusion.log_density(position, key)), []
     for i, key in enumerate(jax.random.split(jax.random.key(0), 12)):
@@ -229,7 +230,7 @@ def test_the_demo_tells_of_a_flow(monkeypatch):
     dataset, draws = prior_draws("iris", (4, 12), method="HMC")
     hmc = Trial(draws, predict(draws, dataset.test.x), {}, 0.0)
     chapter = tell_flow(jax.random.key(0), hmc, dataset, Screen(quiet=True))
-    assert chapter.result["training"]["num_train"] == 36 and chapter.result["num_draws"] == 2048
+    assert chapter.result["training"]["num_train"] == 36 and chapter.result["num_draws"] == 1024
     assert 0 <= chapter.result["total variation"] <= 1 and "HMC" in chapter.finding
     assert [picture.name for picture in chapter.pictures] == [
         "flow-path", "flow-weights", "flow-training", "flow-log-weights",
