@@ -44,6 +44,8 @@ def table(
 
     - `known`: rows of baselines, for the last two columns.
     """
+    if not results:
+        return []
     known = known or {}
     rows = [_cells(problem, name, found) + _there(name, found, known) for name, found in results.items()]
     head = _HEAD[: max(map(len, rows), default=0)]
