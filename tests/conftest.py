@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 SLOW = ROOT / "tests" / "slow.txt"
+_MOST_MAPS = 45_000
 
 # All must be set before any backend starts, which importing a test module may do.
 jax.config.update("jax_num_cpu_devices", 2)
@@ -62,12 +63,25 @@ def _private_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _few_programs() -> Iterator[None]:
-    """Let go of compiled programs before they are too many: a process may hold some 65,000 memory maps on Linux, each
-    program takes a hundred or more, and past the limit the compiler crashes.
-    """
+    """Let go of compiled programs before they are too many, between modules."""
     yield
+    _let_go_of_programs()
+
+
+@pytest.fixture(autouse=True)
+def _few_programs_of_slow_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The same between slow tests, a module of which may compile too many; others compile little."""
+    yield
+    if request.node.get_closest_marker("slow"):
+        _let_go_of_programs()
+
+
+def _let_go_of_programs() -> None:
+    """A process may hold some 65,000 memory maps on Linux, each program takes a hundred or more, and past the limit the
+    compiler crashes.
+    """
     maps = Path("/proc/self/maps")
-    if not maps.exists() or maps.read_text().count("\n") > 45_000:
+    if not maps.exists() or maps.read_text().count("\n") > _MOST_MAPS:
         jax.clear_caches()
         gc.collect()
 
