@@ -40,7 +40,8 @@ class ChannelScaling(eqx.Module):
         """
         features = Features(symmetry)
         parts = jax.vmap(lambda params: features.split(unit_scales(symmetry, params).params))(networks)
-        pairs = [_moments(place, part) for place, part in zip(features.places, parts, strict=True)]
+        # A leaf that no symmetry scales comes back as it went in, which may be an array of numpy.
+        pairs = [_moments(place, jnp.asarray(part)) for place, part in zip(features.places, parts, strict=True)]
         return ChannelScaling(tuple(shift for shift, _ in pairs), tuple(scale for _, scale in pairs))
 
     def __call__(self, parts: tuple[Float[Array, "..."], ...]) -> tuple[Float[Array, "..."], ...]:
